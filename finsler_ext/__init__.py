@@ -1,0 +1,30 @@
+"""Asymmetric manifold learning: UMAP, t-SNE and MDS that keep the direction."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from finsler_ext.umap import FinslerUMAP
+
+try:
+    __version__ = version("finsler_ext")
+except PackageNotFoundError:  # used from a source tree
+    __version__ = "0+unknown"
+
+# Imported on first use: umap-learn and openTSNE take seconds to load.
+_HOME = {"FinslerUMAP": "finsler_ext.umap"}
+
+__all__ = ["FinslerUMAP"]
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_HOME])

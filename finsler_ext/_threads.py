@@ -1,0 +1,77 @@
+"""Run compiled chunk functions on a few threads, without touching global thread settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numba
+from threadpoolctl import threadpool_limits
+
+# Below this many rows a hand-over between threads costs more than it saves.
+MIN_ROWS_PER_THREAD = 1024
+# More chunks than threads, so that an unlucky chunk does not hold up the others.
+CHUNKS_PER_THREAD = 4
+
+
+def resolve_n_jobs(n_jobs: int | None) -> int:
+    """Number of threads meant by scikit-learn's ``n_jobs`` (-1: all, None: 1)."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a positive integer, or -1 for all cores; got 0.")
+    if n_jobs > 0:
+        return int(n_jobs)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, int(available or 1) + 1 + int(n_jobs))
+
+
+class RowPool:
+    """Call ``function(start, stop, …)`` over all rows, in parallel.
+
+    The function must write to rows ``start:stop`` only and release the GIL; then the
+    result cannot depend on the number of threads.
+    """
+
+    def __init__(self, n_rows: int, n_threads: int):
+        self.n_rows = n_rows
+        n_threads = max(1, min(n_threads, n_rows // MIN_ROWS_PER_THREAD))
+        n_chunks = 1 if n_threads == 1 else n_threads * CHUNKS_PER_THREAD
+        edges = [n_rows * c // n_chunks for c in range(n_chunks + 1)]
+        self._chunks = list(zip(edges[:-1], edges[1:], strict=True))
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def run(self, function: Callable, *args) -> None:
+        if self._pool is None:
+            function(0, self.n_rows, *args)
+            return
+        futures = [self._pool.submit(function, lo, hi, *args) for lo, hi in self._chunks]
+        for future in futures:
+            future.result()
+
+    def __enter__(self) -> RowPool:
+        return self
+
+    def __exit__(self, *exc_info) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def numba_threads(n_threads: int) -> Iterator[None]:
+    """Limit numba's own parallel loops, and restore the limit whatever happens."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(max(1, min(n_threads, numba.config.NUMBA_NUM_THREADS)))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Sums in BLAS depend on its thread count; a seeded result must not."""
+    with threadpool_limits(1):
+        yield

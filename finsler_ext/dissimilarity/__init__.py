@@ -1,0 +1,38 @@
+"""Stage 1: directed dissimilarities of the data. Rows are sources; nothing is averaged."""
+
+from finsler_ext.dissimilarity.connectivity import strongly_connected
+from finsler_ext.dissimilarity.geodesics import geodesic_neighbors, neighbor_graph
+from finsler_ext.dissimilarity.memberships import (
+    AFFINITIES,
+    directed_memberships,
+    fuzzy_union,
+    harmonic_memberships,
+)
+from finsler_ext.dissimilarity.neighbors import (
+    DirectedNeighbors,
+    approximate_neighbors,
+    exact_neighbors,
+    is_asymmetric,
+    precomputed_neighbors,
+    with_self_first,
+)
+from finsler_ext.dissimilarity.scales import mean_neighbor_distance, relative_scale, umap_scales
+
+__all__ = [
+    "AFFINITIES",
+    "DirectedNeighbors",
+    "approximate_neighbors",
+    "directed_memberships",
+    "exact_neighbors",
+    "fuzzy_union",
+    "geodesic_neighbors",
+    "harmonic_memberships",
+    "is_asymmetric",
+    "mean_neighbor_distance",
+    "neighbor_graph",
+    "precomputed_neighbors",
+    "relative_scale",
+    "strongly_connected",
+    "umap_scales",
+    "with_self_first",
+]

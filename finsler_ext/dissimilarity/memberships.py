@@ -1,0 +1,76 @@
+"""UMAP memberships on directed edges, and two symmetric controls.
+
+    directed     p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on i → j; rows sum to log2(k)
+    harmonic     exp(−max(0, d_ij − min(ρ_i, ρ_j))/σ_ij), 1/σ_ij = (1/σ_i + 1/σ_j)/2, on the
+                 union of both directions: symmetric without averaging afterwards
+    fuzzy_union  p_ij + p_ji − p_ij p_ji: what umap-learn does
+
+All are CSR with rows as sources.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext.dissimilarity.neighbors import DirectedNeighbors
+
+__all__ = ["AFFINITIES", "directed_memberships", "fuzzy_union", "harmonic_memberships"]
+
+AFFINITIES = ("directed", "harmonic", "fuzzy_union")
+
+
+def directed_memberships(neighbors: DirectedNeighbors, sigma, rho) -> scipy.sparse.csr_array:
+    """p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the neighbour edges i → j."""
+    source, target, distance = _edges(neighbors)
+    strength = _membership(distance, rho[source], sigma[source])
+    return _graph(source, target, strength, len(sigma))
+
+
+def harmonic_memberships(neighbors: DirectedNeighbors, sigma, rho) -> scipy.sparse.csr_array:
+    """The Riemannian remedy: one scale per edge, the harmonic mean of its ends' scales.
+
+    Where both directions are neighbour edges with different distances (directed input), the
+    shorter one counts.
+    """
+    source, target, distance = _edges(neighbors)
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    order = np.lexsort((distance, high, low))
+    low, high, distance = low[order], high[order], distance[order]
+    first = np.ones(low.size, dtype=bool)
+    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    low, high, distance = low[first], high[first], distance[first]
+    scale = 2.0 / (1.0 / sigma[low] + 1.0 / sigma[high])
+    strength = _membership(distance, np.minimum(rho[low], rho[high]), scale)
+    return _graph(
+        np.concatenate([low, high]),
+        np.concatenate([high, low]),
+        np.concatenate([strength, strength]),
+        len(sigma),
+    )
+
+
+def fuzzy_union(directed, set_op_mix_ratio: float = 1.0) -> scipy.sparse.csr_array:
+    """umap-learn's symmetric graph: a mix of fuzzy union and intersection of p and pᵀ."""
+    back = scipy.sparse.csr_array(directed.T)
+    both = directed.multiply(back)
+    union = directed + back - both
+    mixed = scipy.sparse.csr_array(set_op_mix_ratio * union + (1.0 - set_op_mix_ratio) * both)
+    mixed.eliminate_zeros()
+    return mixed
+
+
+def _edges(neighbors: DirectedNeighbors):
+    indices = neighbors.indices[:, 1:]
+    row, column = np.nonzero(indices >= 0)
+    return row, indices[row, column], neighbors.distances[:, 1:][row, column]
+
+
+def _membership(distance, rho, sigma):
+    return np.exp(-np.maximum(0.0, distance - rho) / sigma).astype(np.float32)
+
+
+def _graph(source, target, strength, n) -> scipy.sparse.csr_array:
+    graph = scipy.sparse.coo_array((strength, (source, target)), shape=(n, n)).tocsr()
+    graph.eliminate_zeros()
+    return graph

@@ -1,0 +1,281 @@
+"""Directed nearest neighbours: an edge i → j says that j is among the nearest of i.
+
+Rows are sources. Column 0 of a result is the point itself, as umap-learn counts; missing
+neighbours have index −1 and distance inf. No direction is ever averaged or mirrored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+from numba.core.registry import CPUDispatcher
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+
+from finsler_ext._threads import numba_threads, one_blas_thread
+
+__all__ = [
+    "DirectedNeighbors",
+    "approximate_neighbors",
+    "exact_neighbors",
+    "is_asymmetric",
+    "precomputed_neighbors",
+    "with_self_first",
+]
+
+# Rows per block of the exact search. The same whatever the number of threads, so that
+# sums inside BLAS come out the same too.
+BLOCK_ROWS = 512
+# Pairs on which a callable metric is tried for symmetry.
+SYMMETRY_TRIALS = 32
+
+EUCLIDEAN = ("euclidean", "l2")
+
+
+class DirectedNeighbors(NamedTuple):
+    """k nearest neighbours of every point, itself first."""
+
+    indices: np.ndarray
+    distances: np.ndarray
+    search_index: Any = None
+
+
+def with_self_first(indices, distances, search_index=None) -> DirectedNeighbors:
+    """Put every point first in its own row, whatever ties and duplicates did to the order."""
+    indices = np.array(indices, dtype=np.int32)
+    distances = np.array(distances, dtype=np.float32)
+    own = np.arange(indices.shape[0], dtype=np.int32)
+    moved = np.flatnonzero(indices[:, 0] != own)
+    if moved.size:
+        # Either the point stands further right, or duplicates crowded it out: drop the last.
+        columns = np.arange(indices.shape[1])
+        here = indices[moved] == own[moved, None]
+        stop = np.where(here.any(axis=1), here.argmax(axis=1), columns[-1])
+        take = np.where(columns <= stop[:, None], np.maximum(columns - 1, 0), columns)
+        indices[moved] = np.take_along_axis(indices[moved], take, axis=1)
+        distances[moved] = np.take_along_axis(distances[moved], take, axis=1)
+    indices[:, 0] = own
+    distances[:, 0] = 0.0
+    indices[~np.isfinite(distances)] = -1
+    distances[indices < 0] = np.inf
+    return DirectedNeighbors(indices, distances, search_index)
+
+
+def exact_neighbors(
+    X, n_neighbors: int, *, metric: str | Callable = "euclidean", metric_kwds=None, n_threads=1
+) -> DirectedNeighbors:
+    """Nearest neighbours by comparing all ordered pairs, one block of rows at a time.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, features)
+    n_neighbors : int
+        Columns of the result, the point itself included.
+    metric : str or callable
+        A name known to scikit-learn, or a function of two rows. Numba functions are compiled
+        into the loop; they and plain functions are called as metric(source, target), in both
+        orders, so an asymmetric metric keeps its direction.
+    metric_kwds : dict, optional
+    n_threads : int
+    """
+    n = X.shape[0]
+    block_distances = _block_function(X, metric, metric_kwds or {})
+
+    def nearest(start: int):
+        distances = block_distances(start, min(start + BLOCK_ROWS, n))
+        rows = np.arange(distances.shape[0])
+        distances[rows, start + rows] = -1.0  # the point itself, before all duplicates
+        near = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
+        values = np.take_along_axis(distances, near, axis=1)
+        order = np.lexsort((near, values), axis=1)
+        return np.take_along_axis(near, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        blocks = list(pool.map(nearest, range(0, n, BLOCK_ROWS)))
+    indices = np.concatenate([b[0] for b in blocks])
+    distances = np.concatenate([b[1] for b in blocks])
+    if metric in EUCLIDEAN:
+        distances = _exact_euclidean(X, indices)
+    return with_self_first(indices, distances)
+
+
+def _block_function(X, metric, kwds) -> Callable[[int, int], np.ndarray]:
+    """A function (start, stop) → distances from those rows to all rows."""
+    args = tuple(kwds.values())
+    if isinstance(metric, str):
+        return lambda lo, hi: np.asarray(pairwise_distances(X[lo:hi], X, metric=metric, **kwds))
+    if not isinstance(metric, CPUDispatcher):
+        if scipy.sparse.issparse(X):
+            raise ValueError(
+                "metric: a plain Python function cannot be used on sparse data. Compile it with "
+                "numba.njit, or pass dense data."
+            )
+        return lambda lo, hi: cdist(X[lo:hi], X, lambda u, v: metric(u, v, **kwds))
+    if scipy.sparse.issparse(X):
+        return lambda lo, hi: _sparse_block(X.indptr, X.indices, X.data, lo, hi, metric, args)
+    return lambda lo, hi: _dense_block(X, lo, hi, metric, args)
+
+
+@njit(nogil=True)
+def _dense_block(X, start, stop, metric, args):
+    out = np.empty((stop - start, X.shape[0]), dtype=np.float64)
+    for i in range(start, stop):
+        for j in range(X.shape[0]):
+            out[i - start, j] = metric(X[i], X[j], *args)
+    return out
+
+
+@njit(nogil=True)
+def _sparse_block(indptr, indices, data, start, stop, metric, args):
+    n = indptr.shape[0] - 1
+    out = np.empty((stop - start, n), dtype=np.float64)
+    for i in range(start, stop):
+        mine = slice(indptr[i], indptr[i + 1])
+        for j in range(n):
+            other = slice(indptr[j], indptr[j + 1])
+            out[i - start, j] = metric(
+                indices[mine], data[mine], indices[other], data[other], *args
+            )
+    return out
+
+
+def _exact_euclidean(X, indices) -> np.ndarray:
+    """Distances to the chosen neighbours without the cancellation of ‖x‖² + ‖y‖² − 2xy.
+
+    Duplicates get exactly 0, which the local scales rely on.
+    """
+    distances = np.empty(indices.shape, dtype=np.float64)
+    for column in range(indices.shape[1]):
+        step = X - X[indices[:, column]]
+        if scipy.sparse.issparse(step):
+            distances[:, column] = np.sqrt(np.asarray(step.multiply(step).sum(axis=1)).ravel())
+        else:
+            distances[:, column] = np.sqrt(np.einsum("ij,ij->i", step, step, dtype=np.float64))
+    return distances
+
+
+def approximate_neighbors(
+    X,
+    n_neighbors: int,
+    *,
+    metric: str | Callable = "euclidean",
+    metric_kwds=None,
+    random_state=None,
+    n_threads: int = 1,
+    angular: bool = False,
+    low_memory: bool = True,
+    verbose: bool = False,
+) -> DirectedNeighbors:
+    """Nearest neighbours by pynndescent's NN-descent, with umap-learn's settings.
+
+    NN-descent depends on its number of threads; pass ``n_threads=1`` for a result that
+    follows from ``random_state`` alone.
+    """
+    from pynndescent import NNDescent
+
+    n = X.shape[0]
+    n_trees = min(64, 5 + int(round(n**0.5 / 20.0)))
+    n_iters = max(5, int(round(np.log2(n))))
+    with numba_threads(n_threads):
+        index = NNDescent(
+            X,
+            n_neighbors=n_neighbors,
+            metric=metric,
+            metric_kwds=dict(metric_kwds or {}),
+            random_state=random_state,
+            n_trees=n_trees,
+            n_iters=n_iters,
+            max_candidates=60,
+            low_memory=low_memory,
+            n_jobs=-1,  # the limit just set
+            verbose=verbose,
+            compressed=False,
+        )
+    return with_self_first(*index.neighbor_graph, index)
+
+
+def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
+    """Nearest neighbours from directed distances, D[i, j] being the distance from i to j.
+
+    Parameters
+    ----------
+    D : array or sparse matrix of shape (n, n)
+        Dense: inf marks a missing pair. Sparse: pairs not stored are missing, stored zeros
+        are zero distances.
+    n_neighbors : int
+        Columns of the result, the point itself included.
+    """
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"metric='precomputed' needs a square matrix of directed distances (rows are "
+            f"sources), got shape {D.shape}."
+        )
+    values = D.data if scipy.sparse.issparse(D) else D
+    if np.isnan(values).any():
+        raise ValueError(
+            "metric='precomputed': the distances contain NaN. Mark missing pairs with inf in a "
+            "dense matrix, or leave them out of a sparse one."
+        )
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"metric='precomputed': distances must not be negative, got {values.min()}. "
+            "Affinities or similarities have to be turned into distances first."
+        )
+    if np.any(D.diagonal() != 0):
+        raise ValueError(
+            "metric='precomputed': the distance from a point to itself must be 0; set the "
+            "diagonal of the matrix to 0."
+        )
+    if scipy.sparse.issparse(D):
+        return _sparse_precomputed(scipy.sparse.csr_array(D), n_neighbors)
+    n = D.shape[0]
+    indices = np.empty((n, n_neighbors), dtype=np.int64)
+    distances = np.empty((n, n_neighbors), dtype=np.float64)
+    for start in range(0, n, BLOCK_ROWS):
+        block = np.array(D[start : start + BLOCK_ROWS], dtype=np.float64)
+        rows = np.arange(block.shape[0])
+        block[rows, start + rows] = -1.0
+        near = np.argsort(block, axis=1, kind="stable")[:, :n_neighbors]
+        indices[start : start + BLOCK_ROWS] = near
+        distances[start : start + BLOCK_ROWS] = np.take_along_axis(block, near, axis=1)
+    return with_self_first(indices, distances)
+
+
+def _sparse_precomputed(D: scipy.sparse.csr_array, n_neighbors: int) -> DirectedNeighbors:
+    n = D.shape[0]
+    source = np.repeat(np.arange(n), np.diff(D.indptr))
+    proper = (source != D.indices) & np.isfinite(D.data)
+    source, target, value = source[proper], D.indices[proper], D.data[proper]
+    order = np.lexsort((target, value, source))
+    source, target, value = source[order], target[order], value[order]
+    first = np.searchsorted(source, np.arange(n))
+    column = np.arange(source.size) - first[source] + 1
+    near = column < n_neighbors
+    indices = np.full((n, n_neighbors), -1, dtype=np.int64)
+    distances = np.full((n, n_neighbors), np.inf)
+    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
+    indices[source[near], column[near]] = target[near]
+    distances[source[near], column[near]] = value[near]
+    return with_self_first(indices, distances)
+
+
+def is_asymmetric(metric: Callable, X, metric_kwds=None) -> bool:
+    """Try a callable metric on a few pairs of rows in both directions."""
+    kwds = metric_kwds or {}
+    rng = np.random.default_rng(0)
+    for i, j in rng.integers(0, X.shape[0], size=(SYMMETRY_TRIALS, 2)):
+        if scipy.sparse.issparse(X):
+            x, y = X[[i]], X[[j]]
+            there = metric(x.indices, x.data, y.indices, y.data, **kwds)
+            back = metric(y.indices, y.data, x.indices, x.data, **kwds)
+        else:
+            there, back = metric(X[i], X[j], **kwds), metric(X[j], X[i], **kwds)
+        there, back = np.ravel(there)[0], np.ravel(back)[0]
+        if not np.isclose(there, back, rtol=1e-4, atol=1e-6):
+            return True
+    return False

@@ -1,0 +1,143 @@
+"""Local scales: what a unit of distance means at each source.
+
+The scale of point i belongs to the edges that leave i, so p_ij uses i's scale and p_ji uses
+j's. That is where the asymmetry of ordinary data comes from: leaving a dense region, whose
+scale is small, costs more than entering it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from finsler_ext._threads import RowPool
+
+__all__ = ["mean_neighbor_distance", "relative_scale", "umap_scales"]
+
+# Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
+SUM_TOLERANCE = 1e-5
+MAX_HALVINGS = 64
+# No scale is smaller than this share of the mean neighbour distance; umap-learn's figure.
+SCALE_FLOOR = 1e-3
+
+
+def umap_scales(
+    distances: np.ndarray,
+    *,
+    local_connectivity: float = 1.0,
+    n_neighbors: float | None = None,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """UMAP's (σ, ρ) of every source: Σ_j exp(−max(0, d_ij − ρ_i)/σ_i) = log2(k).
+
+    Parameters
+    ----------
+    distances : array of shape (n, k)
+        Sorted distances to the k neighbours, the point itself first; inf where missing.
+    local_connectivity : float
+        ρ_i is the distance at which this many neighbours are fully connected.
+    n_neighbors : float, optional
+        k in log2(k); the number of columns by default.
+    """
+    distances = np.ascontiguousarray(distances, dtype=np.float32)
+    n, k = distances.shape
+    sigma = np.empty(n, dtype=np.float32)
+    rho = np.empty(n, dtype=np.float32)
+    finite = np.isfinite(distances)
+    overall = float(distances.mean(where=finite, dtype=np.float64)) if finite.any() else 0.0
+    target = np.log2(float(n_neighbors or k))
+    with RowPool(n, n_threads) as pool:
+        pool.run(_fit_scales, distances, target, float(local_connectivity), overall, sigma, rho)
+    return sigma, rho
+
+
+@njit(nogil=True, cache=True)
+def _fit_scales(start, stop, distances, target, local_connectivity, overall, sigma, rho):
+    whole = int(np.floor(local_connectivity))
+    part = local_connectivity - whole
+    for i in range(start, stop):
+        n_positive, n_finite, total = 0, 0, 0.0
+        lower, upper, largest = 0.0, 0.0, 0.0
+        for d in distances[i]:
+            if np.isfinite(d):
+                n_finite += 1
+                total += d
+                if d > 0.0:
+                    n_positive += 1
+                    largest = d
+                    if n_positive == whole:
+                        lower = d
+                    if n_positive == whole + 1:
+                        upper = d
+        if n_positive >= local_connectivity:
+            rho[i] = lower + part * (upper - lower) if part > SUM_TOLERANCE else lower
+        else:
+            rho[i] = largest
+
+        lo, hi, mid = 0.0, np.inf, 1.0
+        for _ in range(MAX_HALVINGS):
+            row_sum = 0.0
+            for j in range(1, distances.shape[1]):
+                excess = distances[i, j] - rho[i]
+                if excess <= 0.0:
+                    row_sum += 1.0
+                elif np.isfinite(excess):
+                    row_sum += np.exp(-excess / mid)
+            if abs(row_sum - target) < SUM_TOLERANCE:
+                break
+            if row_sum > target:
+                hi = mid
+                mid = (lo + hi) / 2.0
+            elif np.isinf(hi):
+                lo = mid
+                mid *= 2.0
+                if mid > 1e30:  # too few finite neighbours to ever reach the target
+                    mid = total / max(n_finite, 1)
+                    break
+            else:
+                lo = mid
+                mid = (lo + hi) / 2.0
+        typical = total / max(n_finite, 1) if rho[i] > 0.0 else overall
+        sigma[i] = max(mid, SCALE_FLOOR * typical)
+
+
+def mean_neighbor_distance(distances: np.ndarray) -> np.ndarray:
+    """Mean distance to the (finite) neighbours of each point, the point itself left out.
+
+    Points without neighbours get nan. Scales are floored at a thousandth of the median
+    positive one, so that duplicates cannot make them zero.
+    """
+    others = np.asarray(distances, dtype=np.float64)[:, 1:]
+    finite = np.isfinite(others)
+    count = finite.sum(axis=1)
+    scale = np.divide(
+        np.where(finite, others, 0.0).sum(axis=1),
+        count,
+        out=np.full(len(others), np.nan),
+        where=count > 0,
+    )
+    return _floored(scale)
+
+
+def relative_scale(given, density_scale: np.ndarray, name: str = "local_scale") -> np.ndarray:
+    """A user's scale per point, brought to the level of the density scales.
+
+    The scale used is σ̄ · s_i / gmean(s) with σ̄ the geometric mean of the density scales.
+    """
+    given = np.asarray(given, dtype=np.float64)
+    if given.shape != density_scale.shape:
+        raise ValueError(
+            f"{name} must have one entry per row of X, shape {density_scale.shape}; "
+            f"got shape {given.shape}."
+        )
+    if not np.all(np.isfinite(given)) or np.any(given <= 0):
+        raise ValueError(f"{name} must be positive and finite for every point.")
+    level = np.exp(np.log(density_scale[density_scale > 0]).mean())
+    return _floored(level * given / np.exp(np.log(given).mean())).astype(density_scale.dtype)
+
+
+def _floored(scale: np.ndarray) -> np.ndarray:
+    positive = scale[scale > 0]
+    if positive.size == 0:
+        return np.where(np.isnan(scale), scale, 1.0)
+    return np.maximum(scale, SCALE_FLOOR * np.median(positive))

@@ -1,0 +1,165 @@
+"""Does the height mean anything? Label-free scores of a Finsler embedding.
+
+The *skew* of data is what changes sign when source and target are swapped:
+log s_j − log s_i on the edges of a neighbour graph with local scales s, or D_ij − D_ji for
+directed distances. The skew of an embedding is height_j − height_i, or F_ij − F_ji =
+2 ω (height_j − height_i). `skew_fidelity` compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.stats import spearmanr
+
+from finsler_ext.randers import height
+
+__all__ = ["SkewFidelity", "density_height", "neighborhood_preservation", "skew_fidelity"]
+
+# Ranks of more pairs than this are taken from an evenly spaced selection.
+MAX_RANKED_PAIRS = 1_000_000
+
+
+class SkewFidelity(NamedTuple):
+    """How faithfully the height shows the asymmetry of the data.
+
+    sign : share of pairs whose skew has the same sign in data and embedding (0.5 is chance)
+    rank : Spearman correlation of the two skews
+    explained : 1 − Σ(a − βb)²/Σa²
+    reason : why the numbers are nan; empty otherwise
+    """
+
+    sign: float
+    rank: float
+    explained: float
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"skew fidelity undefined: {self.reason}"
+        return (
+            f"skew fidelity: sign {self.sign:.2f} (0.50 is chance), rank {self.rank:.2f}, "
+            f"explained {self.explained:.2f}"
+        )
+
+
+def skew_fidelity(
+    embedding,
+    *,
+    graph=None,
+    local_scale=None,
+    distances=None,
+    omega_norm: float | None = None,
+) -> SkewFidelity:
+    """Compare the skew of the data with the skew of an embedding.
+
+    Parameters
+    ----------
+    embedding : array of shape (n, m)
+        The last column is the height. Rows with nan are left out.
+    graph : sparse matrix of shape (n, n), optional
+        Directed edges, for data given by ``local_scale``: a_ij = log s_j − log s_i.
+    local_scale : array of shape (n,), optional
+    distances : array or sparse matrix of shape (n, n), optional
+        Directed distances, rows being sources: a_ij = D_ij − D_ji over all pairs that have
+        both.
+    omega_norm : float, optional
+        With ``distances``: compare with F_ij − F_ji itself (β = 1) instead of with the
+        best-fitting multiple of the height difference.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> ring = scipy.sparse.csr_array(np.roll(np.eye(4), 1, axis=1))
+    >>> scale = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> skew_fidelity(np.log(scale)[:, None], graph=ring, local_scale=scale).sign
+    1.0
+    """
+    level = np.asarray(height(embedding), dtype=np.float64)
+    if distances is not None:
+        source, target, data = _distance_skew(distances)
+    elif graph is not None and local_scale is not None:
+        edges = scipy.sparse.coo_array(graph)
+        source, target = edges.coords
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
+            data = log_scale[target] - log_scale[source]
+    else:
+        raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
+    shown = level[target] - level[source]
+    slope = None
+    if omega_norm is not None and distances is not None:
+        shown, slope = 2.0 * omega_norm * shown, 1.0
+    known = np.isfinite(data) & np.isfinite(shown)
+    return _compare(data[known], shown[known], slope)
+
+
+def _distance_skew(distances):
+    if scipy.sparse.issparse(distances):
+        D = scipy.sparse.csr_array(distances, dtype=np.float64)
+        stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
+        both = scipy.sparse.triu(stored.multiply(stored.T), k=1).tocoo()
+        source, target = both.coords
+        there = np.asarray(D[source, target]).ravel()
+        back = np.asarray(D[target, source]).ravel()
+    else:
+        D = np.asarray(distances, dtype=np.float64)
+        source, target = np.triu_indices(D.shape[0], k=1)
+        there, back = D[source, target], D[target, source]
+    with np.errstate(invalid="ignore"):
+        return source, target, there - back
+
+
+def _compare(data, shown, slope) -> SkewFidelity:
+    undefined = float("nan")
+    if data.size == 0 or not np.any(data):
+        reason = "the data has no asymmetry to show"
+        return SkewFidelity(undefined, undefined, undefined, reason)
+    if not np.any(shown):
+        return SkewFidelity(undefined, undefined, undefined, "the height is flat")
+    unequal = (data != 0) & (shown != 0)
+    sign = float(np.mean(np.sign(data[unequal]) == np.sign(shown[unequal])))
+    stride = -(-data.size // MAX_RANKED_PAIRS)
+    few = slice(None, None, stride)
+    constant = np.ptp(data[few]) == 0 or np.ptp(shown[few]) == 0
+    rank = undefined if constant else float(spearmanr(data[few], shown[few]).statistic)
+    if slope is None:
+        slope = float(data @ shown / (shown @ shown))
+    rest = data - slope * shown
+    return SkewFidelity(sign, rank, float(1.0 - (rest @ rest) / (data @ data)))
+
+
+def density_height(embedding, local_scale) -> float:
+    """Spearman correlation between height and log local scale: sparse above dense is +1."""
+    level = np.asarray(height(embedding), dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
+    known = np.isfinite(level) & np.isfinite(log_scale)
+    if known.sum() < 3 or np.ptp(level[known]) == 0 or np.ptp(log_scale[known]) == 0:
+        return float("nan")
+    return float(spearmanr(level[known], log_scale[known]).statistic)
+
+
+def neighborhood_preservation(neighbors, embedding) -> float:
+    """Mean share of each point's data neighbours among as many embedding neighbours.
+
+    Parameters
+    ----------
+    neighbors : array of shape (n, k)
+        Indices of the data neighbours, the point itself left out; −1 where missing.
+    embedding : array of shape (n, m)
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    neighbors = np.asarray(neighbors)
+    known = np.isfinite(embedding).all(axis=1)
+    rows = np.flatnonzero(known)
+    k = min(neighbors.shape[1], rows.size - 1)
+    found = NearestNeighbors(n_neighbors=k).fit(np.asarray(embedding)[rows])
+    shown = rows[found.kneighbors(return_distance=False)]
+    wanted = neighbors[rows, :k]
+    hits = sum((wanted == shown[:, [c]]).any(axis=1).astype(np.float64) for c in range(k))
+    present = (wanted >= 0).sum(axis=1)
+    return float(np.mean(hits[present > 0] / present[present > 0]))
