@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numba
 from threadpoolctl import threadpool_limits
@@ -40,7 +41,7 @@ class RowPool:
         n_threads = max(1, min(n_threads, n_rows // MIN_ROWS_PER_THREAD))
         n_chunks = 1 if n_threads == 1 else n_threads * CHUNKS_PER_THREAD
         edges = [n_rows * c // n_chunks for c in range(n_chunks + 1)]
-        self._chunks = list(zip(edges[:-1], edges[1:], strict=True))
+        self._chunks = list(pairwise(edges))
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, function: Callable, *args) -> None:
@@ -63,7 +64,7 @@ class RowPool:
 def numba_threads(n_threads: int) -> Iterator[None]:
     """Limit numba's own parallel loops, and restore the limit whatever happens."""
     before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(n_threads, numba.config.NUMBA_NUM_THREADS)))
+    numba.set_num_threads(max(1, min(n_threads, numba.get_num_threads())))
     try:
         yield
     finally:

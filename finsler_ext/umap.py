@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 from umap import UMAP
-from umap.umap_ import find_ab_params, raise_disconnected_warning
 from umap.utils import csr_unique, ts
 
-from finsler_ext import dissimilarity
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
-from finsler_ext.dissimilarity.supervision import intersect_with_target
+from finsler_ext._umap_graph import build_graph, find_neighbors, is_symmetric, isolated, supervise
+from finsler_ext._umap_parameters import (
+    check_finsler_parameters,
+    checked_data,
+    upstream_validation,
+)
 from finsler_ext.layout.initial import initial_positions
 from finsler_ext.layout.umap_descent import optimize_layout
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
@@ -27,10 +27,6 @@ from finsler_ext.randers import check_omega_norm
 
 __all__ = ["FinslerUMAP"]
 
-# umap-learn compares all pairs below this size and searches approximately from it on.
-EXACT_BELOW = 4096
-# An asymmetric callable metric is compared on all pairs up to this size.
-ASYMMETRIC_BELOW = 20_000
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 # Below this share of rightly ordered edges the height is not worth reading.
 MEANINGFUL_SIGN = 0.6
@@ -163,10 +159,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
             Called as ``callback(epoch, positions)`` after every epoch.
         """
         self.omega_norm_ = check_omega_norm(self.omega_norm)
-        X = self._checked_data(X, ensure_all_finite)
-        with self._upstream_validation(X):
+        X = checked_data(self, X, ensure_all_finite)
+        with upstream_validation(self, X):
             self._validate_parameters()
-        self._check_finsler_parameters(X)
+        check_finsler_parameters(self, X)
+        self._n_threads = resolve_n_jobs(self.n_jobs)
         rows, inverse = self._unique_rows(X)
         if rows is not None:
             X = X[rows]
@@ -176,9 +173,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         random_state = check_random_state(self.random_state)
         self._say("Finding directed neighbours")
         with one_blas_thread():
-            neighbors = self._directed_neighbors(X, random_state)
-        self._build_graph(X, neighbors, rows)
-        self._supervise(y, X, rows, random_state, ensure_all_finite)
+            neighbors = find_neighbors(self, X, random_state)
+        build_graph(self, X, neighbors)
+        supervise(self, y, rows, random_state, ensure_all_finite)
         if self.transform_mode == "embedding":
             self._say("Embedding in Randers space")
             self._embed(X, random_state, inverse, callback)
@@ -191,94 +188,6 @@ class FinslerUMAP(TransformerMixin, UMAP):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
         self.fit(X, y, ensure_all_finite, callback=callback)
         return self.embedding_ if self.transform_mode == "embedding" else self.graph_
-
-    # ------------------------------------------------------------------ checks
-
-    def _checked_data(self, X, ensure_all_finite):
-        bits = self.metric in ("bit_hamming", "bit_jaccard")
-        X = validate_data(
-            self,
-            X,
-            dtype=np.uint8 if bits else np.float32,
-            order="C",
-            accept_sparse=False if bits else "csr",
-            # Missing pairs of a directed matrix are inf; other values are checked with it.
-            ensure_all_finite=False if self.metric == "precomputed" else ensure_all_finite,
-        )
-        if scipy.sparse.issparse(X):
-            X = scipy.sparse.csr_matrix(X)
-            if not X.has_sorted_indices:
-                X = X.sorted_indices()
-        return X
-
-    @contextmanager
-    def _upstream_validation(self, X) -> Iterator[None]:
-        """What umap's own checks need in place, and what they change put back afterwards."""
-        given = {name: getattr(self, name) for name in self._get_param_names()}
-        global_state = np.random.get_state()
-        self._raw_data = X
-        self._initial_alpha = self.learning_rate
-        knn = (*self.precomputed_knn, None)[:3]
-        self.knn_indices, self.knn_dists, self.knn_search_index = (
-            item.copy() if isinstance(item, np.ndarray) else item for item in knn
-        )
-        self.n_jobs = 1
-        self.tqdm_kwds = None if self.tqdm_kwds is None else dict(self.tqdm_kwds)
-        if isinstance(self.init, np.ndarray):
-            self.init = "random"  # one column fewer is fine here; checked below
-        if isinstance(self.n_epochs, np.integer):
-            self.n_epochs = int(self.n_epochs)
-        try:
-            yield
-            self._angular = self.angular_rp_forest
-            self._bar_kwds = self.tqdm_kwds
-        finally:
-            for name, value in given.items():
-                setattr(self, name, value)
-            np.random.set_state(global_state)
-
-    def _check_finsler_parameters(self, X):
-        if self.densmap or self.output_dens:
-            raise ValueError(
-                "densmap and output_dens are not available in a Randers space: its volume is not "
-                "that of the Euclidean balls densMAP counts in. The height shows density "
-                "instead; or use umap.UMAP(densmap=True)."
-            )
-        if self.output_metric not in ("euclidean", "l2"):
-            raise ValueError(
-                f"output_metric={self.output_metric!r} is not available: the embedding space is "
-                "a Randers space over the Euclidean plane. Use umap.UMAP for other output metrics."
-            )
-        if self.affinity not in dissimilarity.AFFINITIES:
-            raise ValueError(
-                f"affinity must be one of {dissimilarity.AFFINITIES}, got {self.affinity!r}."
-            )
-        if self.transform_mode not in ("embedding", "graph"):
-            raise ValueError(
-                f"transform_mode must be 'embedding' or 'graph', got {self.transform_mode!r}."
-            )
-        self._n_threads = resolve_n_jobs(self.n_jobs)
-        if self.a is None or self.b is None:
-            self._a, self._b = find_ab_params(self.spread, self.min_dist)
-        else:
-            self._a, self._b = self.a, self.b
-        if isinstance(self.init, np.ndarray):
-            m = self.n_components
-            if self.init.ndim != 2 or self.init.shape[1] not in (m - 1, m):
-                raise ValueError(
-                    f"init: an array must have n_components − 1 = {m - 1} columns (the map) or "
-                    f"{m} (map and height), got shape {self.init.shape}."
-                )
-            if self.init.shape[0] != X.shape[0]:
-                raise ValueError(
-                    f"init: an array must have one row per sample ({X.shape[0]}), got "
-                    f"{self.init.shape[0]}."
-                )
-            check_array(self.init)
-        if self.local_scale is not None and self.unique:
-            raise ValueError("local_scale cannot be combined with unique=True.")
-
-    # ------------------------------------------------------------------ stages
 
     def _unique_rows(self, X):
         if not self.unique:
@@ -302,139 +211,10 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self._n_features_out = self.n_components
         return self
 
-    def _directed_neighbors(self, X, random_state) -> dissimilarity.DirectedNeighbors:
-        n = X.shape[0]
-        if self.n_neighbors >= n:
-            warnings.warn(
-                "n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1",
-                stacklevel=4,
-            )
-        k = self._n_neighbors = min(self.n_neighbors, max(2, n - 1))
-        self._small_data = False
-        if self.knn_dists is not None:
-            found = dissimilarity.with_self_first(
-                self.knn_indices[:, :k], self.knn_dists[:, :k], self.knn_search_index
-            )
-        elif self.metric == "precomputed":
-            found = dissimilarity.precomputed_neighbors(X, k)
-        else:
-            found = self._search(X, k, random_state)
-        cut = found.distances >= self._disconnection_distance
-        self._n_edges_removed = int(cut.sum())
-        found.indices[cut], found.distances[cut] = -1, np.inf
-        return found
-
-    def _search(self, X, k, random_state):
-        n = X.shape[0]
-        directed = callable(self.metric) and dissimilarity.is_asymmetric(
-            self._input_distance_func, X, self._metric_kwds
-        )
-        if directed and n > ASYMMETRIC_BELOW:
-            raise ValueError(
-                f"metric: {self.metric!r} is asymmetric, and approximate neighbour search mixes "
-                f"up directions; all pairs are compared up to {ASYMMETRIC_BELOW} points, X has "
-                f"{n}. Compute the directed distances (a sparse matrix of the nearest ones will "
-                "do) and pass metric='precomputed'."
-            )
-        self._small_data = directed or (
-            n < EXACT_BELOW and not self.force_approximation_algorithm
-        )
-        sparse = scipy.sparse.issparse(X)
-        if self._small_data:
-            euclidean = self.metric in ("euclidean", "l2")
-            return dissimilarity.exact_neighbors(
-                X,
-                k,
-                metric=self.metric if euclidean else self._input_distance_func,
-                metric_kwds=self._metric_kwds,
-                n_threads=self._n_threads,
-            )
-        from pynndescent.distances import named_distances
-        from pynndescent.sparse import sparse_named_distances
-
-        named = sparse_named_distances if sparse else named_distances
-        known = isinstance(self.metric, str) and self.metric in named
-        return dissimilarity.approximate_neighbors(
-            X,
-            k,
-            metric=self.metric if known else self._input_distance_func,
-            metric_kwds=self._metric_kwds,
-            random_state=random_state,
-            # NN-descent depends on its thread count, a seeded result must not.
-            n_threads=self._n_threads if self.random_state is None else 1,
-            angular=self._angular,
-            low_memory=self.low_memory,
-            verbose=self.verbose,
-        )
-
-    def _build_graph(self, X, neighbors, rows):
-        self._knn_indices, self._knn_dists, self._knn_search_index = neighbors
-        target_k = self._n_neighbors
-        if self.geodesic_neighbors is not None:
-            between = None
-            if self.metric == "precomputed":
-                between = partial(_precomputed_between, X)
-            elif self.metric not in ("euclidean", "l2"):
-                between = partial(_metric_between, X, self._input_distance_func, self._metric_kwds)
-            neighbors = dissimilarity.geodesic_neighbors(
-                neighbors, self.geodesic_neighbors, X, distances=between
-            )
-            target_k = self.geodesic_neighbors
-        self._sigmas, self._rhos = dissimilarity.umap_scales(
-            neighbors.distances,
-            local_connectivity=self.local_connectivity,
-            n_neighbors=target_k,
-            n_threads=self._n_threads,
-        )
-        self.local_scale_ = dissimilarity.mean_neighbor_distance(neighbors.distances)
-        if self.local_scale is not None:
-            self._sigmas = dissimilarity.relative_scale(self.local_scale, self._sigmas)
-            self.local_scale_ = np.asarray(self.local_scale, dtype=np.float64)
-        if self.affinity == "harmonic":
-            graph = dissimilarity.harmonic_memberships(neighbors, self._sigmas, self._rhos)
-        else:
-            graph = dissimilarity.directed_memberships(neighbors, self._sigmas, self._rhos)
-        if self.affinity == "fuzzy_union":
-            graph = dissimilarity.fuzzy_union(graph, self.set_op_mix_ratio)
-        self.graph_ = scipy.sparse.csr_matrix(graph)
-        self.graph_dists_ = None
-        raise_disconnected_warning(
-            self._n_edges_removed,
-            int(np.sum(_isolated(graph))),
-            self._disconnection_distance,
-            X.shape[0],
-            verbose=self.verbose,
-        )
-
-    def _supervise(self, y, X, rows, random_state, ensure_all_finite):
-        self._supervised = y is not None
-        if y is None:
-            return
-        n = self._raw_data.shape[0]
-        if len(y) != n:
-            raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
-        if self.target_metric == "string":
-            y = np.asarray(y)
-        else:
-            y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
-        k = self._n_neighbors if self.target_n_neighbors == -1 else self.target_n_neighbors
-        graph = intersect_with_target(
-            self.graph_,
-            y if rows is None else y[rows],
-            target_metric=self.target_metric,
-            target_metric_kwds=self._target_metric_kwds,
-            target_weight=self.target_weight,
-            target_n_neighbors=k,
-            exact_below=EXACT_BELOW,
-            symmetric=self.affinity != "directed",
-            random_state=random_state,
-            n_threads=self._n_threads if self.random_state is None else 1,
-        )
-        self.graph_ = scipy.sparse.csr_matrix(graph)
-
     def _embed(self, X, random_state, inverse, callback=None):
-        epochs = self.n_epochs_list or [self._default_epochs() if self.n_epochs is None
-                                        else int(self.n_epochs)]
+        epochs = self.n_epochs_list or [
+            self._default_epochs() if self.n_epochs is None else int(self.n_epochs)
+        ]
         embeddings = self._lay_out(X, random_state, epochs, callback)
         if inverse is not None:
             embeddings = [e[inverse] for e in embeddings]
@@ -448,7 +228,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     def _lay_out(self, X, random_state, epochs, callback):
         """Embed the points that have a neighbour; the others become nan."""
-        joined = np.flatnonzero(~_isolated(self.graph_))
+        joined = np.flatnonzero(~isolated(self.graph_))
         everything = joined.size == self.graph_.shape[0]
         graph = self.graph_ if everything else self.graph_[joined][:, joined]
         n = self.graph_.shape[0]
@@ -510,7 +290,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         if embedding is None:  # unique: back to one row per distinct point
             embedding = np.empty((self.graph_.shape[0], self.n_components), dtype=np.float32)
             embedding[inverse] = self.embedding_
-        directed = self.metric == "precomputed" and not _is_symmetric(self._raw_data)
+        directed = self.metric == "precomputed" and not is_symmetric(self._raw_data)
         if directed:
             self.skew_fidelity_ = skew_fidelity(embedding, distances=self._raw_data)
         else:
@@ -539,32 +319,3 @@ class FinslerUMAP(TransformerMixin, UMAP):
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _isolated(graph) -> np.ndarray:
-    """Points with neither an out-edge nor an in-edge."""
-    out = np.asarray(graph.sum(axis=1)).ravel()
-    into = np.asarray(graph.sum(axis=0)).ravel()
-    return (out == 0) & (into == 0)
-
-
-def _is_symmetric(D) -> bool:
-    if scipy.sparse.issparse(D):
-        return (D != D.T).nnz == 0
-    return bool(np.array_equal(D, D.T))
-
-
-def _precomputed_between(D, rows, columns):
-    if not scipy.sparse.issparse(D):
-        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
-    block = scipy.sparse.coo_array(D[rows][:, columns])
-    dense = np.full(block.shape, np.inf)
-    dense[block.coords] = block.data
-    return dense
-
-
-def _metric_between(X, metric, kwds, rows, columns):
-    from scipy.spatial.distance import cdist
-
-    dense = (lambda block: block.toarray()) if scipy.sparse.issparse(X) else np.asarray
-    return cdist(dense(X[rows]), dense(X[columns]), lambda u, v: metric(u, v, *kwds.values()))

@@ -82,9 +82,7 @@ def _join(graph, label, n_components, measure, scale):
         joined[newest] = True
         outside = np.flatnonzero(~joined)
         columns = np.concatenate([sample[c] for c in outside])
-        between = np.minimum(
-            measure(sample[newest], columns), measure(columns, sample[newest]).T
-        )
+        between = np.minimum(measure(sample[newest], columns), measure(columns, sample[newest]).T)
         row = between.argmin(axis=0)
         value = between[row, np.arange(columns.size)]
         start = 0
@@ -139,6 +137,4 @@ def _with_edges(graph, source, target, length):
     row, column, value = row[order], column[order], value[order]
     first = np.ones(row.size, dtype=bool)
     first[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    return scipy.sparse.csr_array(
-        (value[first], (row[first], column[first])), shape=graph.shape
-    )
+    return scipy.sparse.csr_array((value[first], (row[first], column[first])), shape=graph.shape)

@@ -167,7 +167,6 @@ def approximate_neighbors(
     metric_kwds=None,
     random_state=None,
     n_threads: int = 1,
-    angular: bool = False,
     low_memory: bool = True,
     verbose: bool = False,
 ) -> DirectedNeighbors:
@@ -179,8 +178,8 @@ def approximate_neighbors(
     from pynndescent import NNDescent
 
     n = X.shape[0]
-    n_trees = min(64, 5 + int(round(n**0.5 / 20.0)))
-    n_iters = max(5, int(round(np.log2(n))))
+    n_trees = min(64, 5 + round(n**0.5 / 20.0))
+    n_iters = max(5, round(np.log2(n)))
     with numba_threads(n_threads):
         index = NNDescent(
             X,
@@ -196,7 +195,8 @@ def approximate_neighbors(
             verbose=verbose,
             compressed=False,
         )
-    return with_self_first(*index.neighbor_graph, index)
+    indices, distances = index.neighbor_graph
+    return with_self_first(indices, distances, index)
 
 
 def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:

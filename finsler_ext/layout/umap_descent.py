@@ -11,7 +11,7 @@ small enough to keep it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def optimize_layout(
     n_threads: int = 1,
     keep_epochs: Sequence[int] = (),
     callback: Callable[[int, np.ndarray], object] | None = None,
-    progress: Callable[[range], object] = iter,
+    progress: Callable[[range], Iterable[int]] = iter,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Move ``position`` down the Finsler UMAP loss of a directed membership graph.
 

@@ -1,0 +1,181 @@
+"""From data to the directed membership graph of a FinslerUMAP model."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_array
+from umap.umap_ import raise_disconnected_warning
+
+from finsler_ext import dissimilarity
+from finsler_ext.dissimilarity.supervision import intersect_with_target
+
+__all__ = ["build_graph", "find_neighbors", "is_symmetric", "isolated", "supervise"]
+
+# umap-learn compares all pairs below this size and searches approximately from it on.
+EXACT_BELOW = 4096
+# An asymmetric callable metric is compared on all pairs up to this size.
+ASYMMETRIC_BELOW = 20_000
+
+
+def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
+    n = X.shape[0]
+    if model.n_neighbors >= n:
+        warnings.warn(
+            "n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1",
+            stacklevel=4,
+        )
+    k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
+    model._small_data = False
+    if model.knn_dists is not None:
+        found = dissimilarity.with_self_first(
+            model.knn_indices[:, :k], model.knn_dists[:, :k], model.knn_search_index
+        )
+    elif model.metric == "precomputed":
+        found = dissimilarity.precomputed_neighbors(X, k)
+    else:
+        found = _search(model, X, k, random_state)
+    cut = (found.distances >= model._disconnection_distance) & (found.indices >= 0)
+    model._n_edges_removed = int(cut.sum())
+    found.indices[cut], found.distances[cut] = -1, np.inf
+    return found
+
+
+def _search(model, X, k, random_state):
+    n = X.shape[0]
+    directed = callable(model.metric) and dissimilarity.is_asymmetric(
+        model._input_distance_func, X, model._metric_kwds
+    )
+    if directed and n > ASYMMETRIC_BELOW:
+        raise ValueError(
+            f"metric: {model.metric!r} is asymmetric, and approximate neighbour search mixes "
+            f"up directions; all pairs are compared up to {ASYMMETRIC_BELOW} points, X has "
+            f"{n}. Compute the directed distances (a sparse matrix of the nearest ones will "
+            "do) and pass metric='precomputed'."
+        )
+    model._small_data = directed or (n < EXACT_BELOW and not model.force_approximation_algorithm)
+    sparse = scipy.sparse.issparse(X)
+    if model._small_data:
+        euclidean = model.metric in ("euclidean", "l2")
+        return dissimilarity.exact_neighbors(
+            X,
+            k,
+            metric=model.metric if euclidean else model._input_distance_func,
+            metric_kwds=model._metric_kwds,
+            n_threads=model._n_threads,
+        )
+    from pynndescent.distances import named_distances
+    from pynndescent.sparse import sparse_named_distances
+
+    named = sparse_named_distances if sparse else named_distances
+    known = isinstance(model.metric, str) and model.metric in named
+    return dissimilarity.approximate_neighbors(
+        X,
+        k,
+        metric=model.metric if known else model._input_distance_func,
+        metric_kwds=model._metric_kwds,
+        random_state=random_state,
+        # NN-descent depends on its thread count, a seeded result must not.
+        n_threads=model._n_threads if model.random_state is None else 1,
+        low_memory=model.low_memory,
+        verbose=model.verbose,
+    )
+
+
+def build_graph(model, X, neighbors):
+    model._knn_indices, model._knn_dists, model._knn_search_index = neighbors
+    target_k = model._n_neighbors
+    if model.geodesic_neighbors is not None:
+        between = None
+        if model.metric == "precomputed":
+            between = partial(_precomputed_between, X)
+        elif model.metric not in ("euclidean", "l2"):
+            between = partial(_metric_between, X, model._input_distance_func, model._metric_kwds)
+        neighbors = dissimilarity.geodesic_neighbors(
+            neighbors, model.geodesic_neighbors, X, distances=between
+        )
+        target_k = model.geodesic_neighbors
+    model._sigmas, model._rhos = dissimilarity.umap_scales(
+        neighbors.distances,
+        local_connectivity=model.local_connectivity,
+        n_neighbors=target_k,
+        n_threads=model._n_threads,
+    )
+    model.local_scale_ = dissimilarity.mean_neighbor_distance(neighbors.distances)
+    if model.local_scale is not None:
+        model._sigmas = dissimilarity.relative_scale(model.local_scale, model._sigmas)
+        model.local_scale_ = np.asarray(model.local_scale, dtype=np.float64)
+    if model.affinity == "harmonic":
+        graph = dissimilarity.harmonic_memberships(neighbors, model._sigmas, model._rhos)
+    else:
+        graph = dissimilarity.directed_memberships(neighbors, model._sigmas, model._rhos)
+    if model.affinity == "fuzzy_union":
+        graph = dissimilarity.fuzzy_union(graph, model.set_op_mix_ratio)
+    model.graph_ = scipy.sparse.csr_matrix(graph)
+    model.graph_dists_ = None
+    raise_disconnected_warning(
+        model._n_edges_removed,
+        int(np.sum(isolated(graph))),
+        model._disconnection_distance,
+        X.shape[0],
+        verbose=model.verbose,
+    )
+
+
+def supervise(model, y, rows, random_state, ensure_all_finite):
+    model._supervised = y is not None
+    if y is None:
+        return
+    n = model._raw_data.shape[0]
+    if len(y) != n:
+        raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
+    if model.target_metric == "string":
+        y = np.asarray(y)
+    else:
+        y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
+    k = model._n_neighbors if model.target_n_neighbors == -1 else model.target_n_neighbors
+    graph = intersect_with_target(
+        model.graph_,
+        y if rows is None else y[rows],
+        target_metric=model.target_metric,
+        target_metric_kwds=model._target_metric_kwds,
+        target_weight=model.target_weight,
+        target_n_neighbors=k,
+        exact_below=EXACT_BELOW,
+        symmetric=model.affinity != "directed",
+        random_state=random_state,
+        n_threads=model._n_threads if model.random_state is None else 1,
+    )
+    model.graph_ = scipy.sparse.csr_matrix(graph)
+
+
+def isolated(graph) -> np.ndarray:
+    """Points with neither an out-edge nor an in-edge."""
+    out = np.asarray(graph.sum(axis=1)).ravel()
+    into = np.asarray(graph.sum(axis=0)).ravel()
+    return (out == 0) & (into == 0)
+
+
+def is_symmetric(D) -> bool:
+    if scipy.sparse.issparse(D):
+        return (D != D.T).nnz == 0
+    return bool(np.array_equal(D, D.T))
+
+
+def _precomputed_between(D, rows, columns):
+    if not scipy.sparse.issparse(D):
+        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
+    block = scipy.sparse.coo_array(D[rows][:, columns])
+    dense = np.full(block.shape, np.inf)
+    dense[block.coords] = block.data
+    return dense
+
+
+def _metric_between(X, metric, kwds, rows, columns):
+    from scipy.spatial.distance import cdist
+
+    dense = (lambda block: block.toarray()) if scipy.sparse.issparse(X) else np.asarray
+    return cdist(dense(X[rows]), dense(X[columns]), lambda u, v: metric(u, v, *kwds.values()))

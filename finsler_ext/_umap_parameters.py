@@ -1,0 +1,100 @@
+"""Checks of FinslerUMAP's data and parameters, on top of umap-learn's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+from umap.umap_ import find_ab_params
+
+from finsler_ext.dissimilarity import AFFINITIES
+
+__all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
+
+
+def checked_data(model, X, ensure_all_finite):
+    bits = model.metric in ("bit_hamming", "bit_jaccard")
+    X = validate_data(
+        model,
+        X,
+        dtype=np.uint8 if bits else np.float32,
+        order="C",
+        accept_sparse=False if bits else "csr",
+        # Missing pairs of a directed matrix are inf; other values are checked with it.
+        ensure_all_finite=False if model.metric == "precomputed" else ensure_all_finite,
+    )
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.csr_matrix(X)
+        if not X.has_sorted_indices:
+            X = X.sorted_indices()
+    return X
+
+
+@contextmanager
+def upstream_validation(model, X) -> Iterator[None]:
+    """What umap's own checks need in place, and what they change put back afterwards."""
+    given = {name: getattr(model, name) for name in model._get_param_names()}
+    global_state = np.random.get_state()
+    model._raw_data = X
+    model._initial_alpha = model.learning_rate
+    knn = (*model.precomputed_knn, None)[:3]
+    model.knn_indices, model.knn_dists, model.knn_search_index = (
+        item.copy() if isinstance(item, np.ndarray) else item for item in knn
+    )
+    model.n_jobs = 1
+    model.tqdm_kwds = None if model.tqdm_kwds is None else dict(model.tqdm_kwds)
+    if isinstance(model.init, np.ndarray):
+        model.init = "random"  # one column fewer is fine here; checked below
+    if isinstance(model.n_epochs, np.integer):
+        model.n_epochs = int(model.n_epochs)
+    try:
+        yield
+        model._angular = model.angular_rp_forest
+        model._bar_kwds = model.tqdm_kwds
+    finally:
+        for name, value in given.items():
+            setattr(model, name, value)
+        np.random.set_state(global_state)
+
+
+def check_finsler_parameters(model, X):
+    if model.densmap or model.output_dens:
+        raise ValueError(
+            "densmap and output_dens are not available in a Randers space: its volume is not "
+            "that of the Euclidean balls densMAP counts in. The height shows density "
+            "instead; or use umap.UMAP(densmap=True)."
+        )
+    if model.output_metric not in ("euclidean", "l2"):
+        raise ValueError(
+            f"output_metric={model.output_metric!r} is not available: the embedding space is "
+            "a Randers space over the Euclidean plane. Use umap.UMAP for other output metrics."
+        )
+    if model.affinity not in AFFINITIES:
+        raise ValueError(f"affinity must be one of {AFFINITIES}, got {model.affinity!r}.")
+    if model.transform_mode not in ("embedding", "graph"):
+        raise ValueError(
+            f"transform_mode must be 'embedding' or 'graph', got {model.transform_mode!r}."
+        )
+    if model.a is None or model.b is None:
+        model._a, model._b = find_ab_params(model.spread, model.min_dist)
+    else:
+        model._a, model._b = model.a, model.b
+    if isinstance(model.init, np.ndarray):
+        m = model.n_components
+        if model.init.ndim != 2 or model.init.shape[1] not in (m - 1, m):
+            raise ValueError(
+                f"init: an array must have n_components − 1 = {m - 1} columns (the map) or "
+                f"{m} (map and height), got shape {model.init.shape}."
+            )
+        if model.init.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"init: an array must have one row per sample ({X.shape[0]}), got "
+                f"{model.init.shape[0]}."
+            )
+        check_array(model.init)
+    if model.local_scale is not None and model.unique:
+        raise ValueError("local_scale cannot be combined with unique=True.")
