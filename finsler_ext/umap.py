@@ -189,6 +189,23 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self.fit(X, y, ensure_all_finite, callback=callback)
         return self.embedding_ if self.transform_mode == "embedding" else self.graph_
 
+    def transform(self, X, ensure_all_finite=True):
+        """Not available yet: new points need in-edges as well as out-edges."""
+        raise _unavailable("transform", "Fit all rows together; fit_transform gives their places.")
+
+    def update(self, X, ensure_all_finite=True):
+        """Not available yet."""
+        raise _unavailable("update", "Fit old and new rows together.")
+
+    def inverse_transform(self, X):
+        """Not available yet."""
+        raise _unavailable("inverse_transform", "umap.UMAP has it for Euclidean embeddings.")
+
+    def __mul__(self, other):
+        raise _unavailable("model * model", "Combine the graph_ attributes of fitted models.")
+
+    __add__ = __sub__ = __rmul__ = __radd__ = __rsub__ = __mul__
+
     def _unique_rows(self, X):
         if not self.unique:
             return None, None
@@ -319,3 +336,10 @@ class FinslerUMAP(TransformerMixin, UMAP):
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _unavailable(what: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"FinslerUMAP: {what} is not available in this version, because umap-learn's would "
+        f"average the direction away. {instead}"
+    )

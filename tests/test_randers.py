@@ -30,7 +30,7 @@ def test_asymmetry_sits_on_the_height_and_distances_are_positive():
     Y = rng.normal(size=(20, 3))
     F = randers_distances(Y, 0.9)
     h = height(Y)
-    assert F - F.T == pytest.approx(2 * 0.9 * (h[None, :] - h[:, None]))
+    assert pytest.approx(2 * 0.9 * (h[None, :] - h[:, None])) == F - F.T
     assert (F[~np.eye(20, dtype=bool)] > 0).all()
     # the triangle inequality, in every direction
     assert (F[:, None, :] <= F[:, :, None] + F[None, :, :] + 1e-12).all()

@@ -19,7 +19,8 @@ def n_strong(graph):
 
 
 def test_islands_are_joined_by_their_closest_pair():
-    X = np.concatenate([RNG.normal(size=(40, 2)), RNG.normal(size=(40, 2)) + [30, 0]])
+    X = RNG.normal(size=(80, 2))
+    X[40:, 0] += 30
     graph = neighbor_graph(exact_neighbors(X.astype(np.float32), 6))
     assert connected_components(graph, connection="weak")[0] == 2
     joined = strongly_connected(graph, X)
@@ -31,9 +32,7 @@ def test_islands_are_joined_by_their_closest_pair():
 
 
 def test_one_way_streets_get_their_reverse_at_the_new_source_s_scale():
-    path = scipy.sparse.csr_array(
-        (np.array([1.0, 2.0, 3.0]), ([0, 1, 2], [1, 2, 3])), shape=(4, 4)
-    )
+    path = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
     scale = np.array([1.0, 2.0, 4.0, 8.0])
     graph = strongly_connected(path, source_scale=scale)
     assert n_strong(graph) == 1

@@ -1,0 +1,43 @@
+"""The benchmark scripts run from end to end on small data."""
+
+import numpy as np
+import pytest
+
+from benchmarks import data, speed, umap_quality
+
+
+def test_disk_has_no_point_at_the_centre_and_twenty_rays():
+    X, radius = data.disk(300)
+    assert X.shape == (300, 2)
+    assert radius.min() == pytest.approx(1 / 15)
+    assert np.linalg.norm(X, axis=1) == pytest.approx(radius)
+
+
+def test_missing_data_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="mnist.npz"):
+        data.load_local("mnist", str(tmp_path))
+
+
+def test_quality_runs_are_kept_and_not_repeated(tmp_path, monkeypatch, capsys):
+    X = np.random.default_rng(0).normal(size=(150, 4)).astype(np.float32)
+    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    monkeypatch.setattr(umap_quality, "METHODS", ("umap_2d", "finsler_0.5"))
+    options = ["small", "--seeds", "2", "--data-dir", str(tmp_path)]
+    options += ["--results", str(tmp_path / "runs.csv")]
+    umap_quality.main(options)
+    lines = (tmp_path / "runs.csv").read_text()
+    assert "finsler_0.5" in capsys.readouterr().out
+    umap_quality.main(options)
+    assert (tmp_path / "runs.csv").read_text() == lines
+
+
+def test_paired_interval_of_a_constant_difference():
+    ours, theirs = {str(s): s + 1.0 for s in range(5)}, {str(s): float(s) for s in range(5)}
+    assert umap_quality.paired_interval(ours, theirs) == (1.0, 1.0)
+
+
+def test_speed_prints_its_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(speed, "RESULTS", tmp_path / "results" / "speed.csv")
+    speed.main(["--data", "500", "--methods", "finsler_one", "--repeats", "1", "--n-epochs", "3"])
+    assert "peak_mib" in capsys.readouterr().out
+    assert len((tmp_path / "results" / "speed.csv").read_text().splitlines()) == 2

@@ -1,0 +1,63 @@
+"""The package as a whole: importing, the command line, compiled code on disk."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from finsler_ext.cli import main
+
+
+def python(code, **env):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | env
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_is_cheap():
+    loaded = python(
+        "import sys, finsler_ext; print([m for m in ('umap', 'openTSNE', 'numba', 'sklearn')"
+        " if m in sys.modules], 'FinslerUMAP' in dir(finsler_ext), finsler_ext.__version__ > '0')"
+    )
+    assert loaded == "[] True True"
+
+
+def test_unknown_names_are_attribute_errors():
+    import finsler_ext
+
+    with pytest.raises(AttributeError, match="nothing"):
+        finsler_ext.nothing  # noqa: B018
+
+
+def test_a_second_process_reuses_the_compiled_kernel(tmp_path):
+    code = (
+        "from finsler_ext.layout.umap_sgd import step_kernel;"
+        "from finsler_ext.layout.umap_descent import optimize_layout;"
+        "import numpy as np, scipy.sparse;"
+        "optimize_layout(np.zeros((3, 2)), scipy.sparse.csr_array(np.eye(3)), a=1.0, b=1.0,"
+        " omega_norm=0.5, n_epochs=1, seed=0);"
+        "stats = step_kernel(2).stats; print(sum(stats.cache_hits.values()))"
+    )
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0"
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1"
+
+
+def test_demo_draws_a_picture_and_says_what_the_height_carries(tmp_path, capsys):
+    picture = tmp_path / "digits.png"
+    assert main(["demo", "-o", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    assert "orders 8" in printed
+    assert picture.stat().st_size > 20_000
+
+
+@pytest.mark.parametrize(
+    "bad", [["demo", "--omega-norm", "2"], ["demo", "-o", "no/such/dir/x.png"]]
+)
+def test_demo_errors_are_one_line(bad, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(bad)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("finsler-ext: ")
