@@ -111,7 +111,11 @@ def build_graph(model, X, neighbors):
     if model.affinity == "harmonic":
         graph = dissimilarity.harmonic_memberships(neighbors, model._sigmas, model._rhos)
     else:
-        graph = dissimilarity.directed_memberships(neighbors, model._sigmas, model._rhos)
+        # With a scale of the user's, density must not speak through the choice of edges.
+        given = model.local_scale is not None and model.metric != "precomputed"
+        graph = dissimilarity.directed_memberships(
+            neighbors, model._sigmas, model._rhos, both_ways=given
+        )
     if model.affinity == "fuzzy_union":
         graph = dissimilarity.fuzzy_union(graph, model.set_op_mix_ratio)
     model.graph_ = scipy.sparse.csr_matrix(graph)

@@ -18,15 +18,16 @@ __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
 
 def checked_data(model, X, ensure_all_finite):
     bits = model.metric in ("bit_hamming", "bit_jaccard")
-    X = validate_data(
-        model,
-        X,
-        dtype=np.uint8 if bits else np.float32,
-        order="C",
-        accept_sparse=False if bits else "csr",
-        # Missing pairs of a directed matrix are inf; other values are checked with it.
-        ensure_all_finite=False if model.metric == "precomputed" else ensure_all_finite,
-    )
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+        X = validate_data(
+            model,
+            X,
+            dtype=np.uint8 if bits else np.float32,
+            order="C",
+            accept_sparse=False if bits else "csr",
+            # Missing pairs of a directed matrix are inf; other values are checked with it.
+            ensure_all_finite=False if model.metric == "precomputed" else ensure_all_finite,
+        )
     if scipy.sparse.issparse(X):
         X = scipy.sparse.csr_matrix(X)
         if not X.has_sorted_indices:

@@ -318,11 +318,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self._say(str(self.skew_fidelity_))
         sign = self.skew_fidelity_.sign
         if self.omega_norm_ > 0 and self.affinity == "directed" and sign < MEANINGFUL_SIGN:
+            advice = ", or use a larger omega_norm such as 0.5" if self.omega_norm_ < 0.5 else ""
             warnings.warn(
                 f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
                 f"asymmetry of the data: it orders {sign:.0%} of the neighbour pairs rightly, "
-                "50% is chance. Read it as one more map column, or use a larger omega_norm "
-                "such as 0.5.",
+                f"50% is chance. Read it as one more map column{advice}.",
                 stacklevel=4,
             )
 

@@ -14,7 +14,7 @@ def test_disk_has_no_point_at_the_centre_and_twenty_rays():
 
 
 def test_missing_data_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="mnist.npz"):
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz"):
         data.load_local("mnist", str(tmp_path))
 
 

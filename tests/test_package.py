@@ -53,11 +53,9 @@ def test_demo_draws_a_picture_and_says_what_the_height_carries(tmp_path, capsys)
     assert picture.stat().st_size > 20_000
 
 
-@pytest.mark.parametrize(
-    "bad", [["demo", "--omega-norm", "2"], ["demo", "-o", "no/such/dir/x.png"]]
-)
+@pytest.mark.parametrize("bad", [["--omega-norm", "2"], ["-o", "no/such/folder/x.png"]])
 def test_demo_errors_are_one_line(bad, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(bad)
+        main(["demo", *bad])
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("finsler-ext: ")

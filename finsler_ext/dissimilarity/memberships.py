@@ -20,9 +20,21 @@ __all__ = ["AFFINITIES", "directed_memberships", "fuzzy_union", "harmonic_member
 AFFINITIES = ("directed", "harmonic", "fuzzy_union")
 
 
-def directed_memberships(neighbors: DirectedNeighbors, sigma, rho) -> scipy.sparse.csr_array:
-    """p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the neighbour edges i → j."""
+def directed_memberships(
+    neighbors: DirectedNeighbors, sigma, rho, *, both_ways: bool = False
+) -> scipy.sparse.csr_array:
+    """p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the neighbour edges i → j.
+
+    Which edges there are depends on density: a sparse point counts dense ones among its
+    neighbours and not the reverse. ``both_ways`` adds the reverse of every edge, at the new
+    source's own scale, so that only the scales are left to differ; distances must then be
+    symmetric.
+    """
     source, target, distance = _edges(neighbors)
+    if both_ways:
+        low, high, distance = _undirected(source, target, distance)
+        source, target = np.concatenate([low, high]), np.concatenate([high, low])
+        distance = np.concatenate([distance, distance])
     strength = _membership(distance, rho[source], sigma[source])
     return _graph(source, target, strength, len(sigma))
 
@@ -33,13 +45,7 @@ def harmonic_memberships(neighbors: DirectedNeighbors, sigma, rho) -> scipy.spar
     Where both directions are neighbour edges with different distances (directed input), the
     shorter one counts.
     """
-    source, target, distance = _edges(neighbors)
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    order = np.lexsort((distance, high, low))
-    low, high, distance = low[order], high[order], distance[order]
-    first = np.ones(low.size, dtype=bool)
-    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    low, high, distance = low[first], high[first], distance[first]
+    low, high, distance = _undirected(*_edges(neighbors))
     scale = 2.0 / (1.0 / sigma[low] + 1.0 / sigma[high])
     strength = _membership(distance, np.minimum(rho[low], rho[high]), scale)
     return _graph(
@@ -64,6 +70,16 @@ def _edges(neighbors: DirectedNeighbors):
     indices = neighbors.indices[:, 1:]
     row, column = np.nonzero(indices >= 0)
     return row, indices[row, column], neighbors.distances[:, 1:][row, column]
+
+
+def _undirected(source, target, distance):
+    """Every pair once, with the shorter of its distances."""
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    order = np.lexsort((distance, high, low))
+    low, high, distance = low[order], high[order], distance[order]
+    first = np.ones(low.size, dtype=bool)
+    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    return low[first], high[first], distance[first]
 
 
 def _membership(distance, rho, sigma):

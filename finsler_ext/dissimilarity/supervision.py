@@ -74,6 +74,11 @@ def intersect_with_target(
             n_threads,
         )
     result = scipy.sparse.csr_array(edges)
+    if not np.isfinite(result.data).all():
+        raise ValueError(
+            f"target_metric={target_metric!r} gives no finite distances for this y; choose another "
+            "target_metric."
+        )
     result.eliminate_zeros()
     result = _locally_connected(result)
     return fuzzy_union(result) if symmetric else result

@@ -160,6 +160,8 @@ def _component_places(n_parts, part, n_columns, random_state, X):
     centroids = member @ X / np.bincount(part)[:, None]
     if scipy.sparse.issparse(centroids):
         centroids = centroids.toarray()
+    if np.allclose(centroids, centroids[0]):
+        return random_state.uniform(-1.0, 1.0, size=(n_parts, n_columns))
     places = PCA(n_columns, random_state=random_state).fit_transform(centroids)
     largest = np.abs(places).max()
     places = places / (largest if largest > 0 else 1.0)
