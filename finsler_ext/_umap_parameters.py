@@ -39,7 +39,8 @@ def checked_data(model, X, ensure_all_finite):
 def upstream_validation(model, X) -> Iterator[None]:
     """What umap's own checks need in place, and what they change put back afterwards."""
     given = {name: getattr(model, name) for name in model._get_param_names()}
-    global_state = np.random.get_state()
+    # umap tries a callable metric on rows drawn from the global generator.
+    global_state = np.random.get_state() if callable(model.metric) else None
     model._raw_data = X
     model._initial_alpha = model.learning_rate
     knn = (*model.precomputed_knn, None)[:3]
@@ -59,7 +60,8 @@ def upstream_validation(model, X) -> Iterator[None]:
     finally:
         for name, value in given.items():
             setattr(model, name, value)
-        np.random.set_state(global_state)
+        if global_state is not None:
+            np.random.set_state(global_state)
 
 
 def check_finsler_parameters(model, X):
@@ -76,6 +78,8 @@ def check_finsler_parameters(model, X):
         )
     if model.affinity not in AFFINITIES:
         raise ValueError(f"affinity must be one of {AFFINITIES}, got {model.affinity!r}.")
+    if model.n_epochs_list is not None and not model.n_epochs_list:
+        raise ValueError("n_epochs: the list of epochs is empty.")
     if model.transform_mode not in ("embedding", "graph"):
         raise ValueError(
             f"transform_mode must be 'embedding' or 'graph', got {model.transform_mode!r}."

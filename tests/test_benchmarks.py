@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import data, speed, umap_quality
+from benchmarks import data, row_order, speed, umap_quality
 
 
 def test_disk_has_no_point_at_the_centre_and_twenty_rays():
@@ -41,3 +41,9 @@ def test_speed_prints_its_table(tmp_path, monkeypatch, capsys):
     speed.main(["--data", "500", "--methods", "finsler_one", "--repeats", "1", "--n-epochs", "3"])
     assert "peak_mib" in capsys.readouterr().out
     assert len((tmp_path / "results" / "speed.csv").read_text().splitlines()) == 2
+
+
+def test_row_order_compares_the_layouts(capsys):
+    row_order.main(["--sizes", "100", "--seeds", "1"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("sequential sweep", "finsler_ext", "one-sided"))

@@ -334,6 +334,7 @@ def test_what_is_not_there_yet_says_so(few_digits, call):
         ({"n_neighbors": 1}, "n_neighbors"),
         ({"n_components": 0}, "n_components"),
         ({"n_epochs": -1}, "n_epochs"),
+        ({"n_epochs": []}, "n_epochs"),
         ({"min_dist": 3.0}, "min_dist"),
         ({"metric": "no such metric"}, "metric"),
         ({"n_jobs": 0}, "n_jobs"),

@@ -1,0 +1,117 @@
+"""Does the height depend on the order of the rows? It must not.
+
+    python -m benchmarks.row_order
+
+The disk's points are given sorted by radius, reversed, and shuffled. A sequential sweep over
+the edges, as umap-learn's kernel does it (here with the Randers forces and two-sided
+negatives), is compared with this project's layout, and so are one-sided negatives. Spearman
+correlation between height and radius, ω = 0.5, 500 epochs, median of the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from numba import njit
+from scipy.stats import spearmanr
+from umap.umap_ import find_ab_params
+
+from benchmarks.data import disk
+from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
+from finsler_ext.layout.initial import initial_positions
+from finsler_ext.layout.umap_descent import optimize_layout
+from finsler_ext.layout.umap_forces import FORCE_LIMIT
+
+OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
+A, B = find_ab_params(1.0, 0.1)
+
+
+@njit(fastmath=True)
+def sweep(Y, source, target, interval, a, b, omega, n_epochs, negatives, seed):
+    """Edge after edge, every move seen at once by the next: umap-learn's order of work."""
+    np.random.seed(seed)
+    n, m = Y.shape
+    due = interval.copy()
+    pair = np.empty(2, dtype=np.int64)
+    for epoch in range(n_epochs):
+        rate = 1.0 - epoch / n_epochs
+        for e in range(len(source)):
+            if due[e] > epoch:
+                continue
+            due[e] += interval[e]
+            for draw in range(negatives + 1):
+                i = source[e]
+                j = target[e] if draw == 0 else np.random.randint(n)
+                forward = draw == 0 or np.random.random() < 0.5
+                pair[0], pair[1] = (i, j) if forward else (j, i)
+                step = Y[pair[0]] - Y[pair[1]]
+                length = np.sqrt((step * step).sum())
+                if length == 0.0:
+                    continue
+                F = length - omega * step[m - 1]
+                q = 1.0 / (1.0 + a * F ** (2 * b))
+                if draw == 0:
+                    factor = -2 * a * b * F ** (2 * b - 1) * q
+                else:
+                    factor = 2 * b * q * F / (0.001 + F * F)
+                for c in range(m):
+                    slope = factor * (step[c] / length - (omega if c == m - 1 else 0.0))
+                    move = rate * min(FORCE_LIMIT, max(-FORCE_LIMIT, slope))
+                    if draw == 0 or forward:
+                        Y[i, c] += move
+                    if draw == 0:
+                        Y[j, c] -= move
+                    elif not forward:
+                        Y[i, c] -= move
+    return Y
+
+
+def heights(X, seed: int) -> dict[str, np.ndarray]:
+    found = exact_neighbors(X.astype(np.float32), 15)
+    graph = directed_memberships(found, *umap_scales(found.distances))
+    start = initial_positions("spectral", 2, graph, X, np.random.RandomState(seed))
+    start = np.column_stack([start, np.zeros(len(X), dtype=np.float32)])
+    edges = graph.tocoo()
+    kept = edges.data >= edges.data.max() / EPOCHS
+    swept = sweep(
+        start.astype(np.float64),
+        edges.coords[0][kept],
+        edges.coords[1][kept],
+        (edges.data.max() / edges.data[kept]).astype(np.float64),
+        A, B, OMEGA, EPOCHS, NEGATIVES, seed,
+    )  # fmt: skip
+    options = dict(a=A, b=B, omega_norm=OMEGA, n_epochs=EPOCHS, seed=seed)
+    return {
+        "sequential sweep": swept[:, -1],
+        "finsler_ext": optimize_layout(start, graph, **options)[0][:, -1],
+        "one-sided negatives": optimize_layout(start, graph, two_sided=False, **options)[0][:, -1],
+    }
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.row_order", description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000, 3000])
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args(argv)
+    for n in options.sizes:
+        X, radius = disk(n)
+        orders = {
+            "sorted": np.arange(n),
+            "reversed": np.arange(n)[::-1],
+            "shuffled": np.random.RandomState(0).permutation(n),
+        }
+        scores: dict = {}
+        for order, rows in orders.items():
+            for seed in range(options.seeds):
+                for method, level in heights(X[rows], seed).items():
+                    score = spearmanr(level, radius[rows]).statistic
+                    scores.setdefault(method, {}).setdefault(order, []).append(score)
+        for method, by_order in scores.items():
+            text = ", ".join(f"{o} {np.median(v):+.2f}" for o, v in by_order.items())
+            print(f"disk {n:5d}  {method:20s} {text}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,83 @@
+"""The shelf: which releases and patches there are, and what each patch says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+SHELF = Path(__file__).parent
+PROJECTS = ("umap-learn", "openTSNE", "scikit-learn")
+
+_TOUCHED = re.compile(r"^diff --git a/(\S+) b/(\S+)$", re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One numbered patch and the pull-request text beside it."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def text(self) -> Path:
+        """The pull-request text."""
+        return self.path.with_suffix(".md")
+
+    @property
+    def touched(self) -> list[str]:
+        """Files the patch changes or adds, relative to the upstream root."""
+        return [new for _, new in _TOUCHED.findall(self.path.read_text())]
+
+    @property
+    def tests(self) -> list[str]:
+        """Test files among the touched ones."""
+        return [file for file in self.touched if Path(file).name.startswith("test_")]
+
+    @property
+    def demo(self) -> str:
+        """The demonstration: the one Python block of the text."""
+        (code,) = self._blocks("python")
+        return code
+
+    @property
+    def printed(self) -> tuple[str, str]:
+        """What the text says the demonstration prints: before and after."""
+        before, after = self._blocks("text")
+        return before, after
+
+    def _blocks(self, language: str) -> list[str]:
+        return [body for name, body in _BLOCK.findall(self.text.read_text()) if name == language]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One upstream release and its patches in numeric order."""
+
+    folder: Path
+
+    @property
+    def project(self) -> str:
+        return self.folder.name.rpartition("-")[0]
+
+    @property
+    def version(self) -> str:
+        return self.folder.name.rpartition("-")[2]
+
+    @property
+    def patches(self) -> list[Patch]:
+        return [Patch(path) for path in sorted(self.folder.glob("[0-9]*.patch"))]
+
+
+def releases(projects: tuple[str, ...] = PROJECTS) -> list[Release]:
+    """The releases on the shelf, in the order of ``projects``."""
+    folders = [folder for folder in sorted(SHELF.iterdir()) if any(folder.glob("*.patch"))]
+    found = [Release(folder) for folder in folders]
+    return sorted(
+        (release for release in found if release.project in projects),
+        key=lambda release: projects.index(release.project),
+    )
