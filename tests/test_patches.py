@@ -76,7 +76,9 @@ def test_text_can_be_pasted_as_a_pull_request(patch: Patch):
     assert headings == ["The problem", "Demonstration", "The fix", "Existing users"]
     compile(patch.demo, patch.text.name, "exec")
     before, after = patch.printed
-    assert before.strip() and after.strip() and before != after
+    assert before.strip()
+    assert after.strip()
+    assert before != after
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,8 @@ def test_table_shows_problems():
     assert report.green
     row.failures.append("does not apply")
     assert not report.green
-    assert "NO" in report.table() and "PROBLEM: does not apply" in report.table()
+    assert "NO" in report.table()
+    assert "PROBLEM: does not apply" in report.table()
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="needs a command that fails")
