@@ -3,6 +3,7 @@
     python -m benchmarks.speed                        10k and 60k × 50
     python -m benchmarks.speed --data mnist --data-dir DIR
     python -m benchmarks.speed --data 1000000 --methods finsler_free --repeats 1
+    python -m benchmarks.speed --cold                 first fit of a process, import included
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -83,19 +86,24 @@ def child(options) -> None:
     warnings.simplefilter("ignore")
     X = load(options.data[0], options.data_dir)
     spent: dict = {}
-    fit_once(options.methods[0], X[:WARM_UP_ROWS], 11, spent)
+    if not options.cold:
+        fit_once(options.methods[0], X[:WARM_UP_ROWS], 11, spent)
     spent.update(dict.fromkeys(STAGES, 0.0))
     fit_once(options.methods[0], X, options.n_epochs, spent)
     spent["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({stage: spent[stage] for stage in STAGES}))
 
 
-def run(data: str, method: str, options) -> dict:
+def run(data: str, method: str, options, **environment: str) -> dict:
     command = [sys.executable, "-m", "benchmarks.speed", "--child", "--data", data]
     command += ["--methods", method, "--n-epochs", str(options.n_epochs)]
     if options.data_dir:
         command += ["--data-dir", options.data_dir]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if options.cold:
+        command += ["--cold"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | environment
+    )
     if done.returncode:
         raise RuntimeError(f"{method} on {data} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -132,6 +140,18 @@ def table(data: str, runs: dict[str, list[dict]], n_epochs: int) -> None:
         print(f"layout per epoch, one thread each: {ratio:.1f} times faster than umap's")
 
 
+def cold(options) -> None:
+    """Whole processes with an empty cache of compiled code, and again with the one they left."""
+    for data in options.data:
+        for method in ("umap_seeded", "finsler_seeded"):
+            with tempfile.TemporaryDirectory() as cache:
+                for when in ("empty cache", "second process"):
+                    started = time.perf_counter()
+                    run(data, method, options, NUMBA_CACHE_DIR=cache)
+                    seconds = time.perf_counter() - started
+                    print(f"{data} {method:16s} {when}: {seconds:.1f} s", flush=True)
+
+
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
@@ -139,10 +159,14 @@ def main(argv=None) -> int:
     parser.add_argument("--n-epochs", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data-dir")
+    parser.add_argument("--cold", action="store_true", help="time first fits instead")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.child:
         child(options)
+        return 0
+    if options.cold:
+        cold(options)
         return 0
     for data in options.data:
         runs: dict[str, list[dict]] = {m: [] for m in options.methods}
