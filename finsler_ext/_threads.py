@@ -13,8 +13,10 @@ from threadpoolctl import threadpool_limits
 
 # Below this many rows a hand-over between threads costs more than it saves.
 MIN_ROWS_PER_THREAD = 1024
-# More chunks than threads, so that an unlucky chunk does not hold up the others.
+# More chunks than threads, so that an unlucky chunk does not hold up the others; but none so
+# small that handing it over (some 50 µs) takes a tenth of its work.
 CHUNKS_PER_THREAD = 4
+MIN_ROWS_PER_CHUNK = 4096
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -39,7 +41,7 @@ class RowPool:
     def __init__(self, n_rows: int, n_threads: int):
         self.n_rows = n_rows
         n_threads = max(1, min(n_threads, n_rows // MIN_ROWS_PER_THREAD))
-        n_chunks = 1 if n_threads == 1 else n_threads * CHUNKS_PER_THREAD
+        n_chunks = min(n_threads * CHUNKS_PER_THREAD, max(n_threads, n_rows // MIN_ROWS_PER_CHUNK))
         edges = [n_rows * c // n_chunks for c in range(n_chunks + 1)]
         self._chunks = list(pairwise(edges))
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None

@@ -18,8 +18,10 @@ from finsler_ext.randers import height
 
 __all__ = ["SkewFidelity", "density_height", "neighborhood_preservation", "skew_fidelity"]
 
-# Ranks of more pairs than this are taken from an evenly spaced selection.
+# More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced
+# selection stands for them.
 MAX_RANKED_PAIRS = 1_000_000
+MAX_PAIRS = 4_000_000
 
 
 class SkewFidelity(NamedTuple):
@@ -106,10 +108,19 @@ def _distance_skew(distances):
         back = np.asarray(D[target, source]).ravel()
     else:
         D = np.asarray(distances, dtype=np.float64)
-        source, target = np.triu_indices(D.shape[0], k=1)
+        source, target = _pairs(D.shape[0])
         there, back = D[source, target], D[target, source]
     with np.errstate(invalid="ignore"):
         return source, target, there - back
+
+
+def _pairs(n: int):
+    """All pairs of n points, or those at an evenly spaced selection of index offsets."""
+    if n * (n - 1) // 2 <= MAX_PAIRS:
+        return np.triu_indices(n, k=1)
+    offsets = np.unique(np.linspace(1, n // 2, max(1, MAX_PAIRS // n)).astype(np.int64))
+    source = np.repeat(np.arange(n), offsets.size)
+    return source, (source + np.tile(offsets, n)) % n
 
 
 def _compare(data, shown, slope) -> SkewFidelity:

@@ -178,7 +178,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         supervise(self, y, rows, random_state, ensure_all_finite)
         if self.transform_mode == "embedding":
             self._say("Embedding in Randers space")
-            self._embed(X, random_state, inverse, callback)
+            self._embed(X, random_state, rows, inverse, callback)
         self._n_features_out = (
             self.embedding_.shape[1] if self.transform_mode == "embedding" else self.graph_.shape[1]
         )
@@ -228,11 +228,14 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self._n_features_out = self.n_components
         return self
 
-    def _embed(self, X, random_state, inverse, callback=None):
-        epochs = self.n_epochs_list or [
-            self._default_epochs() if self.n_epochs is None else int(self.n_epochs)
-        ]
-        embeddings = self._lay_out(X, random_state, epochs, callback)
+    def _embed(self, X, random_state, rows, inverse, callback=None):
+        epochs = sorted(self.n_epochs_list or [])
+        if not epochs:
+            epochs = [self._default_epochs() if self.n_epochs is None else int(self.n_epochs)]
+        init = self.init
+        if rows is not None and isinstance(init, np.ndarray):
+            init = init[rows]
+        embeddings = self._lay_out(X, init, random_state, epochs, callback)
         if inverse is not None:
             embeddings = [e[inverse] for e in embeddings]
         if self.n_epochs_list is not None:
@@ -243,7 +246,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def _default_epochs(self) -> int:
         return DEFAULT_EPOCHS if self.graph_.shape[0] <= LARGE else DEFAULT_EPOCHS_LARGE
 
-    def _lay_out(self, X, random_state, epochs, callback):
+    def _lay_out(self, X, init, random_state, epochs, callback):
         """Embed the points that have a neighbour; the others become nan."""
         joined = np.flatnonzero(~isolated(self.graph_))
         everything = joined.size == self.graph_.shape[0]
@@ -252,7 +255,6 @@ class FinslerUMAP(TransformerMixin, UMAP):
         if joined.size == 0:
             return [np.full((n, self.n_components), np.nan, dtype=np.float32) for _ in epochs]
         features = None if self.metric == "precomputed" else X
-        init = self.init
         if not everything:
             features = features if features is None else features[joined]
             init = init[joined] if isinstance(init, np.ndarray) else init
@@ -287,7 +289,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         m = self.n_components
         given = init.shape[1] if isinstance(init, np.ndarray) else None
         # Without asymmetry nothing would ever move a zero height: then all columns are map.
-        euclidean = self.omega_norm_ == 0 or self.affinity != "directed" or m == 1
+        euclidean = self.omega_norm_ == 0 or m == 1 or is_symmetric(graph)
         columns = given or (m if euclidean else m - 1)
         if isinstance(init, str) and init == "tswspectral":
             from umap.spectral import tswspectral_layout

@@ -38,6 +38,16 @@ def test_directed_distances_of_a_randers_space_are_explained_fully(convert):
     assert half.explained == pytest.approx(0.75)
 
 
+def test_large_matrices_are_scored_on_a_selection_of_pairs(monkeypatch):
+    Y = RNG.normal(size=(300, 3))
+    D = randers_distances(Y, 0.3)
+    noisy = Y + RNG.normal(size=Y.shape)
+    whole = skew_fidelity(noisy, distances=D)
+    monkeypatch.setattr("finsler_ext.metrics.MAX_PAIRS", 6000)
+    monkeypatch.setattr("finsler_ext.metrics.MAX_RANKED_PAIRS", 3000)
+    assert skew_fidelity(noisy, distances=D)[:3] == pytest.approx(whole[:3], abs=0.05)
+
+
 def test_undefined_cases_give_a_reason_and_no_warning():
     flat = np.zeros((50, 3))
     assert "flat" in skew_fidelity(flat, graph=GRAPH, local_scale=SCALE).reason

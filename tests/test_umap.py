@@ -209,6 +209,24 @@ def test_lists_of_epochs_and_callbacks(few_digits):
     assert seen == list(range(1, 21))
 
 
+def test_epochs_out_of_order_and_unique_rows_with_an_init(few_digits):
+    X, _ = few_digits
+    model = quick(n_epochs=[20, 5]).fit(X)
+    assert np.array_equal(model.embedding_, quick(n_epochs=20).fit_transform(X))
+    start = RNG.normal(size=(200, 2)).astype(np.float32)
+    doubled = quick(unique=True, init=np.repeat(start, 2, axis=0)).fit(np.repeat(X, 2, axis=0))
+    assert doubled.embedding_.shape == (400, 3)
+
+
+def test_symmetric_memberships_use_all_columns_as_a_map():
+    angle = 2 * np.pi * np.arange(200) / 200
+    D = np.abs(np.subtract.outer(angle, angle))
+    D = np.round(np.minimum(D, 2 * np.pi - D), 6)
+    model = quick(metric="precomputed", n_neighbors=3, n_epochs=100).fit(D)
+    assert abs(model.graph_ - model.graph_.T).max() < 1e-6
+    assert np.ptp(model.embedding_, axis=0).min() > 0.5
+
+
 @pytest.mark.filterwarnings("ignore:A few of your vertices")
 def test_precomputed_knn_is_used_and_left_alone(few_digits):
     X, _ = few_digits
