@@ -1,0 +1,90 @@
+"""omega_norm="auto": the largest drift that the neighbourhoods can afford, found without labels.
+
+A larger drift makes the height show more of the asymmetry and leaves less room for everything
+else. The rule, the same for every estimator that embeds a neighbour graph: of a small grid,
+take the largest drift at which the embedding keeps its neighbourhoods nearly as well as the
+Euclidean one (drift 0) of the same graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from finsler_ext.metrics import SkewFidelity, neighborhood_preservation
+
+__all__ = ["DRIFTS", "MEANINGFUL_SIGN", "TOLERANCE", "DriftChoice", "Trial", "choose_drift"]
+
+# Below 0.3 the height says nothing, whatever the data.
+DRIFTS = (0.3, 0.5, 0.7, 0.9)
+# Share of the neighbourhood preservation of drift 0 that may be lost.
+TOLERANCE = 0.1
+# Below this share of rightly ordered edges the height is not worth reading.
+MEANINGFUL_SIGN = 0.6
+NO_ASYMMETRY = "no asymmetry to show"
+
+
+class Trial(NamedTuple):
+    """One embedding that was tried: its drift and how it scored."""
+
+    omega_norm: float
+    preservation: float
+    sign: float
+
+
+class DriftChoice(NamedTuple):
+    """The drift chosen, why, and every embedding that was tried."""
+
+    omega_norm: float
+    reason: str
+    trials: tuple[Trial, ...] = ()
+
+
+def choose_drift(
+    embed: Callable[[float], np.ndarray],
+    fidelity: Callable[[np.ndarray], SkewFidelity],
+    neighbors: np.ndarray,
+    *,
+    drifts: tuple[float, ...] = DRIFTS,
+    tolerance: float = TOLERANCE,
+) -> tuple[DriftChoice, np.ndarray]:
+    """Try drifts from the largest down; return the choice and its embedding.
+
+    Costs one embedding at drift 0 and one for each drift tried, two to five in all; ``embed``
+    should reuse graph and initialisation.
+
+    Parameters
+    ----------
+    embed : callable
+        The embedding at a given drift.
+    fidelity : callable
+        The skew fidelity of an embedding.
+    neighbors : array of shape (n, k)
+        Data neighbours of each point, the point itself left out; −1 where missing.
+    tolerance : float
+        Share of the neighbourhood preservation at drift 0 that may be lost.
+    """
+    euclidean = embed(0.0)
+    flat = fidelity(euclidean)
+    trials = [Trial(0.0, neighborhood_preservation(neighbors, euclidean), flat.sign)]
+    if flat.reason:
+        return DriftChoice(0.0, f"{NO_ASYMMETRY}: {flat.reason}", tuple(trials)), euclidean
+    enough = (1.0 - tolerance) * trials[0].preservation
+    for omega_norm in sorted(drifts, reverse=True):
+        embedding = embed(omega_norm)
+        kept = neighborhood_preservation(neighbors, embedding)
+        trials.append(Trial(omega_norm, kept, fidelity(embedding).sign))
+        if kept >= enough:
+            break
+    else:
+        reason = f"every drift tried loses more than {tolerance:.0%} of the neighbourhoods"
+        return DriftChoice(0.0, reason, tuple(trials)), euclidean
+    if not trials[-1].sign >= MEANINGFUL_SIGN:
+        reason = f"{NO_ASYMMETRY}: at drift {omega_norm:g} the height orders chance pairs only"
+        return DriftChoice(0.0, reason, tuple(trials)), euclidean
+    reason = (
+        f"the largest of {drifts} that keeps {1 - tolerance:.0%} of the neighbourhoods of drift 0"
+    )
+    return DriftChoice(omega_norm, reason, tuple(trials)), embedding
