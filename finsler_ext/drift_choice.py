@@ -14,8 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext.metrics import SkewFidelity, neighborhood_preservation
+from finsler_ext.randers import check_omega_norm
 
-__all__ = ["DRIFTS", "MEANINGFUL_SIGN", "TOLERANCE", "DriftChoice", "Trial", "choose_drift"]
+__all__ = [
+    "DRIFTS",
+    "MEANINGFUL_SIGN",
+    "NO_ASYMMETRY",
+    "TOLERANCE",
+    "DriftChoice",
+    "Trial",
+    "check_drift_parameter",
+    "choose_drift",
+]
 
 # Below 0.3 the height says nothing, whatever the data.
 DRIFTS = (0.3, 0.5, 0.7, 0.9)
@@ -40,6 +50,17 @@ class DriftChoice(NamedTuple):
     omega_norm: float
     reason: str
     trials: tuple[Trial, ...] = ()
+
+
+def check_drift_parameter(omega_norm) -> float | None:
+    """The parameter ``omega_norm`` of an estimator: a float in [0, 1), or None for "auto"."""
+    if isinstance(omega_norm, str):
+        if omega_norm == "auto":
+            return None
+        raise ValueError(
+            f"omega_norm must be a number in [0, 1) or 'auto', got {omega_norm!r}. Try 0.5."
+        )
+    return check_omega_norm(omega_norm)
 
 
 def choose_drift(

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from copy import copy
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
-from tqdm.auto import tqdm
+from sklearn.utils.validation import check_is_fitted
 from umap import UMAP
 from umap.utils import csr_unique, ts
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
-from finsler_ext._umap_graph import build_graph, find_neighbors, is_symmetric, isolated, supervise
-from finsler_ext._umap_parameters import (
+from finsler_ext._umap.composition import combined_graph, combined_parameters
+from finsler_ext._umap.embedding import embed
+from finsler_ext._umap.graph import build_graph, find_neighbors, is_symmetric, supervise
+from finsler_ext._umap.inverse import inverse_rows
+from finsler_ext._umap.new_points import add_rows, transform_rows
+from finsler_ext._umap.parameters import (
     check_finsler_parameters,
     checked_data,
     upstream_validation,
 )
-from finsler_ext.layout.initial import initial_positions
-from finsler_ext.layout.umap_descent import optimize_layout
+from finsler_ext.drift_choice import MEANINGFUL_SIGN, check_drift_parameter
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
-from finsler_ext.randers import check_omega_norm
+from finsler_ext.randers import map_columns
 
 __all__ = ["FinslerUMAP"]
 
-DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
-# Below this share of rightly ordered edges the height is not worth reading.
-MEANINGFUL_SIGN = 0.6
+# umap-learn's seed for combined models.
+COMBINED_SEED = 42
 
 
 class FinslerUMAP(TransformerMixin, UMAP):
@@ -50,9 +52,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
     ----------
     n_components : int, default=3
         All columns: two for the map and one for the height.
-    omega_norm : float in [0, 1), default=0.5
+    omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean UMAP on directed memberships. A small drift leaves
-        the height to chance: look at ``skew_fidelity_``.
+        the height to chance: look at ``skew_fidelity_``. "auto" takes the largest of 0.3, 0.5,
+        0.7, 0.9 at which the embedding keeps at least 90 % of the neighbourhood preservation
+        of drift 0; it lays out two to five times, on one graph.
     affinity : {"directed", "harmonic", "fuzzy_union"}, default="directed"
         Memberships as above, or one of two symmetric controls: one scale per edge, the
         harmonic mean of both ends; or umap-learn's own fuzzy union.
@@ -80,6 +84,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
     graph_ : csr_matrix of shape (n_samples, n_samples)
         Directed memberships, rows being sources.
     omega_norm_ : float
+        The drift, given or chosen.
+    drift_choice_ : DriftChoice
+        With ``omega_norm="auto"``: the choice, its reason and every trial.
     local_scale_ : array of shape (n_samples,)
         Mean distance to the neighbours, or the scale given.
     skew_fidelity_ : SkewFidelity
@@ -160,19 +167,136 @@ class FinslerUMAP(TransformerMixin, UMAP):
         callback : callable, optional
             Called as ``callback(epoch, positions)`` after every epoch.
         """
-        self.omega_norm_ = check_omega_norm(self.omega_norm)
+        self.omega_norm_ = check_drift_parameter(self.omega_norm)
         X = checked_data(self, X, ensure_all_finite)
         with upstream_validation(self, X):
             self._validate_parameters()
         check_finsler_parameters(self, X)
         self._n_threads = resolve_n_jobs(self.n_jobs)
+        given = self.local_scale
+        self._given_scale = None if given is None else np.array(given, dtype=np.float64)
+        return self._fit_rows(
+            X, y, self.init, check_random_state(self.random_state), ensure_all_finite, callback
+        )
+
+    def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
+        """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
+        self.fit(X, y, ensure_all_finite, callback=callback)
+        return self.embedding_ if self.transform_mode == "embedding" else self.graph_
+
+    def transform(self, X, ensure_all_finite=True, *, local_scale=None, incoming=None):
+        """Places for new rows among the training points, which stay where they are.
+
+        A new point is pulled along edges to its nearest training points, by its own scale, and
+        along edges from them, by the scales they were fitted with. Its place depends on no
+        other row of X, bit for bit; a row equal to a training row returns the embedding of the
+        (first) such row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features), or (n_new, n_samples) distances
+            from new to training points if ``metric="precomputed"``
+        ensure_all_finite : bool or "allow-nan"
+            As in umap-learn.
+        local_scale : array of shape (n_new,)
+            Scales of the new points, for a model that was fitted with ``local_scale``.
+        incoming : array or sparse matrix of shape (n_new, n_samples)
+            Distances from training to new points, for a model that was fitted to directed
+            distances.
+
+        Returns
+        -------
+        array of shape (n_new, n_components); nan for points without any neighbour. With
+        ``transform_mode="graph"``, memberships of shape (n_new, n_samples).
+        """
+        check_is_fitted(self, "graph_")
+        return transform_rows(
+            self, X, ensure_all_finite, local_scale=local_scale, incoming=incoming
+        )
+
+    def update(self, X, ensure_all_finite=True, *, local_scale=None):
+        """Add rows to the training data and embed all of them, from the present map.
+
+        New rows start from where `transform` places them. The graph and the height are made
+        anew, so this takes the time of a fit without its initialisation.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+        ensure_all_finite : bool or "allow-nan"
+            As in umap-learn.
+        local_scale : array of shape (n_new,)
+            Scales of the new points, for a model that was fitted with ``local_scale``.
+        """
+        check_is_fitted(self, "graph_")
+        updated = copy(self)  # an interrupt half way leaves this model as it was
+        add_rows(updated, X, ensure_all_finite, local_scale)
+        self.__dict__.update(updated.__dict__)
+        return self
+
+    def inverse_transform(self, X):
+        """Rows of data that would have been embedded near given places, approximately.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_components)
+            Places in the embedding, map and height.
+        """
+        check_is_fitted(self, "graph_")
+        return inverse_rows(self, X)
+
+    def map_plane(self):
+        """This model with the map columns as its embedding, e.g. for ``umap.plot``.
+
+        It shares its data with this model and cannot transform.
+        """
+        check_is_fitted(self, "embedding_")
+        plane = copy(self)
+        plane.embedding_ = map_columns(self.embedding_)
+        plane.n_components = plane._n_features_out = plane.embedding_.shape[1]
+        plane._raw_data_of_map, plane._raw_data = self._raw_data, None
+        return plane
+
+    def __add__(self, other):
+        return self._combined(self, other, "+")
+
+    def __mul__(self, other):
+        return self._combined(self, other, "*")
+
+    def __sub__(self, other):
+        return self._combined(self, other, "-")
+
+    # A subclass that defines these is asked first, so umap.UMAP() + FinslerUMAP() comes here.
+    def __radd__(self, other):
+        return self._combined(other, self, "+")
+
+    def __rmul__(self, other):
+        return self._combined(other, self, "*")
+
+    def __rsub__(self, other):
+        return self._combined(other, self, "-")
+
+    @staticmethod
+    def _combined(left, right, operation):
+        graph = combined_graph(left, right, operation)
+        result = type(left)(**combined_parameters(left, right))
+        result.graph_, result._raw_data, result._given_scale = graph, None, None
+        result.local_scale_ = np.sqrt(left.local_scale_ * right.local_scale_)
+        result.omega_norm_, result._a, result._b = result.omega_norm, result.a, result.b
+        result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
+        result._n_epochs_list, result._n_features_out = None, result.n_components
+        seed = COMBINED_SEED if left.random_state is None else left.random_state
+        result._embed(None, result.init, check_random_state(seed))
+        return result
+
+    def _fit_rows(self, X, y, init, random_state, ensure_all_finite=True, callback=None):
+        """Neighbours, graph and embedding of checked data."""
         rows, inverse = self._unique_rows(X)
         if rows is not None:
             X = X[rows]
-        n = X.shape[0]
-        if n == 1:
+            init = init[rows] if isinstance(init, np.ndarray) else init
+        if X.shape[0] == 1:
             return self._fit_one_point()
-        random_state = check_random_state(self.random_state)
         self._say("Finding directed neighbours")
         with one_blas_thread():
             neighbors = find_neighbors(self, X, random_state)
@@ -180,33 +304,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
         supervise(self, y, rows, random_state, ensure_all_finite)
         if self.transform_mode == "embedding":
             self._say("Embedding in Randers space")
-            self._embed(X, random_state, rows, inverse, callback)
+            self._embed(X, init, random_state, inverse, callback)
         self._n_features_out = (
             self.embedding_.shape[1] if self.transform_mode == "embedding" else self.graph_.shape[1]
         )
         return self
-
-    def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
-        """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
-        self.fit(X, y, ensure_all_finite, callback=callback)
-        return self.embedding_ if self.transform_mode == "embedding" else self.graph_
-
-    def transform(self, X, ensure_all_finite=True):
-        """Not available yet: new points need in-edges as well as out-edges."""
-        raise _unavailable("transform", "Fit all rows together; fit_transform gives their places.")
-
-    def update(self, X, ensure_all_finite=True):
-        """Not available yet."""
-        raise _unavailable("update", "Fit old and new rows together.")
-
-    def inverse_transform(self, X):
-        """Not available yet."""
-        raise _unavailable("inverse_transform", "umap.UMAP has it for Euclidean embeddings.")
-
-    def __mul__(self, other):
-        raise _unavailable("model * model", "Combine the graph_ attributes of fitted models.")
-
-    __add__ = __sub__ = __rmul__ = __radd__ = __rsub__ = __mul__
 
     def _unique_rows(self, X):
         if not self.unique:
@@ -215,6 +317,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
             rows, inverse, _ = csr_unique(X)
         else:
             _, rows, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        self._unique_rows_ = rows
         self._unique_inverse_ = inverse = np.ravel(inverse)
         self._say(f"unique: {X.shape[0]} rows reduced to {len(rows)}")
         return rows, inverse
@@ -230,94 +333,24 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self._n_features_out = self.n_components
         return self
 
-    def _embed(self, X, random_state, rows, inverse, callback=None):
-        epochs = sorted(self.n_epochs_list or [])
-        if not epochs:
-            epochs = [self._default_epochs() if self.n_epochs is None else int(self.n_epochs)]
-        init = self.init
-        if rows is not None and isinstance(init, np.ndarray):
-            init = init[rows]
-        embeddings = self._lay_out(X, init, random_state, epochs, callback)
+    def _embed(self, X, init, random_state, inverse=None, callback=None):
+        embeddings = embed(self, X, init, random_state, callback)
+        self._score(embeddings[-1])
         if inverse is not None:
             embeddings = [e[inverse] for e in embeddings]
-        if self.n_epochs_list is not None:
+        if self._n_epochs_list is not None:
             self.embedding_list_ = embeddings
         self.embedding_ = embeddings[-1]
-        self._score(embeddings[-1] if inverse is None else None, inverse)
 
-    def _default_epochs(self) -> int:
-        return DEFAULT_EPOCHS if self.graph_.shape[0] <= LARGE else DEFAULT_EPOCHS_LARGE
+    def _fidelity(self, embedding) -> SkewFidelity:
+        raw = self._raw_data
+        if self.metric == "precomputed" and raw is not None and not is_symmetric(raw):
+            return skew_fidelity(embedding, distances=raw)
+        return skew_fidelity(embedding, graph=self.graph_, local_scale=self.local_scale_)
 
-    def _lay_out(self, X, init, random_state, epochs, callback):
-        """Embed the points that have a neighbour; the others become nan."""
-        joined = np.flatnonzero(~isolated(self.graph_))
-        everything = joined.size == self.graph_.shape[0]
-        graph = self.graph_ if everything else self.graph_[joined][:, joined]
-        n = self.graph_.shape[0]
-        if joined.size == 0:
-            return [np.full((n, self.n_components), np.nan, dtype=np.float32) for _ in epochs]
-        features = None if self.metric == "precomputed" else X
-        if not everything:
-            features = features if features is None else features[joined]
-            init = init[joined] if isinstance(init, np.ndarray) else init
-        start, flat = self._start(init, graph, features, random_state)
-        progress = partial(tqdm, disable=not self.verbose, **self._bar_kwds)
-        _, kept = optimize_layout(
-            start,
-            graph,
-            a=self._a,
-            b=self._b,
-            omega_norm=self.omega_norm_,
-            n_epochs=max(epochs),
-            seed=int(random_state.randint(np.iinfo(np.int32).max)),
-            hold_height=flat,
-            learning_rate=self.learning_rate,
-            repulsion_strength=self.repulsion_strength,
-            negative_sample_rate=self.negative_sample_rate,
-            n_threads=self._n_threads,
-            keep_epochs=epochs,
-            callback=callback,
-            progress=progress,
-        )
-        if everything:
-            return kept
-        padded = [np.full((n, self.n_components), np.nan, dtype=np.float32) for _ in kept]
-        for whole, part in zip(padded, kept, strict=True):
-            whole[joined] = part
-        return padded
-
-    def _start(self, init, graph, features, random_state):
-        """Initial positions, and whether their height is the zero that the descent may lift."""
-        m = self.n_components
-        given = init.shape[1] if isinstance(init, np.ndarray) else None
-        # Without asymmetry nothing would ever move a zero height: then all columns are map.
-        euclidean = self.omega_norm_ == 0 or m == 1 or is_symmetric(graph)
-        columns = given or (m if euclidean else m - 1)
-        if isinstance(init, str) and init == "tswspectral":
-            from umap.spectral import tswspectral_layout
-
-            symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
-            init = tswspectral_layout(
-                features, symmetric, columns, random_state, self._input_distance_func
-            )
-        start = initial_positions(init, columns, graph, features, random_state)
-        if columns == m:
-            return start, False
-        start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
-        return start, not euclidean
-
-    def _score(self, embedding, inverse):
+    def _score(self, embedding):
         """Say how much of the asymmetry the height carries."""
-        if embedding is None:  # unique: back to one row per distinct point
-            embedding = np.empty((self.graph_.shape[0], self.n_components), dtype=np.float32)
-            embedding[inverse] = self.embedding_
-        directed = self.metric == "precomputed" and not is_symmetric(self._raw_data)
-        if directed:
-            self.skew_fidelity_ = skew_fidelity(embedding, distances=self._raw_data)
-        else:
-            self.skew_fidelity_ = skew_fidelity(
-                embedding, graph=self.graph_, local_scale=self.local_scale_
-            )
+        self.skew_fidelity_ = self._fidelity(embedding)
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(str(self.skew_fidelity_))
         sign = self.skew_fidelity_.sign
@@ -340,10 +373,3 @@ class FinslerUMAP(TransformerMixin, UMAP):
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _unavailable(what: str, instead: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"FinslerUMAP: {what} is not available in this version, because umap-learn's would "
-        f"average the direction away. {instead}"
-    )

@@ -7,6 +7,7 @@ from finsler_ext.dissimilarity.memberships import (
     directed_memberships,
     fuzzy_union,
     harmonic_memberships,
+    new_memberships,
 )
 from finsler_ext.dissimilarity.neighbors import (
     DirectedNeighbors,
@@ -16,23 +17,44 @@ from finsler_ext.dissimilarity.neighbors import (
     precomputed_neighbors,
     with_self_first,
 )
-from finsler_ext.dissimilarity.scales import mean_neighbor_distance, relative_scale, umap_scales
+from finsler_ext.dissimilarity.new_points import (
+    NewNeighbors,
+    exact_new_neighbors,
+    extended_new_neighbors,
+    precomputed_new_neighbors,
+    searched_new_neighbors,
+    training_rows,
+)
+from finsler_ext.dissimilarity.scales import (
+    mean_distance,
+    mean_neighbor_distance,
+    relative_scale,
+    umap_scales,
+)
 
 __all__ = [
     "AFFINITIES",
     "DirectedNeighbors",
+    "NewNeighbors",
     "approximate_neighbors",
     "directed_memberships",
     "exact_neighbors",
+    "exact_new_neighbors",
+    "extended_new_neighbors",
     "fuzzy_union",
     "geodesic_neighbors",
     "harmonic_memberships",
     "is_asymmetric",
+    "mean_distance",
     "mean_neighbor_distance",
     "neighbor_graph",
+    "new_memberships",
     "precomputed_neighbors",
+    "precomputed_new_neighbors",
     "relative_scale",
+    "searched_new_neighbors",
     "strongly_connected",
+    "training_rows",
     "umap_scales",
     "with_self_first",
 ]

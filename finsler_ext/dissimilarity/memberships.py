@@ -14,8 +14,15 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext.dissimilarity.neighbors import DirectedNeighbors
+from finsler_ext.dissimilarity.new_points import NewNeighbors
 
-__all__ = ["AFFINITIES", "directed_memberships", "fuzzy_union", "harmonic_memberships"]
+__all__ = [
+    "AFFINITIES",
+    "directed_memberships",
+    "fuzzy_union",
+    "harmonic_memberships",
+    "new_memberships",
+]
 
 AFFINITIES = ("directed", "harmonic", "fuzzy_union")
 
@@ -64,6 +71,44 @@ def fuzzy_union(directed, set_op_mix_ratio: float = 1.0) -> scipy.sparse.csr_arr
     mixed = scipy.sparse.csr_array(set_op_mix_ratio * union + (1.0 - set_op_mix_ratio) * both)
     mixed.eliminate_zeros()
     return mixed
+
+
+def new_memberships(
+    neighbors: NewNeighbors,
+    new_scales: tuple[np.ndarray, np.ndarray],
+    scales: tuple[np.ndarray, np.ndarray],
+    affinity: str = "directed",
+    set_op_mix_ratio: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Memberships from new points to their training neighbours, and from these to them.
+
+    Parameters
+    ----------
+    neighbors : NewNeighbors of shape (n_new, k)
+    new_scales, scales : pairs (σ, ρ)
+        Of the new and of the training points.
+    affinity : one of AFFINITIES
+
+    Returns
+    -------
+    outgoing, incoming : arrays of shape (n_new, k); 0 where missing
+    """
+    missing = neighbors.indices < 0
+    other = np.where(missing, 0, neighbors.indices)
+    (sigma, rho), (new_sigma, new_rho) = scales, (s[:, None] for s in new_scales)
+    if affinity == "harmonic":
+        scale = 2.0 / (1.0 / new_sigma + 1.0 / sigma[other])
+        nearest = np.minimum(new_rho, rho[other])
+        strength = _membership(np.minimum(neighbors.outgoing, neighbors.incoming), nearest, scale)
+        out = into = np.where(missing, np.float32(0.0), strength)
+        return out, into
+    out = np.where(missing, np.float32(0.0), _membership(neighbors.outgoing, new_rho, new_sigma))
+    into = _membership(neighbors.incoming, rho[other], sigma[other])
+    into = np.where(missing, np.float32(0.0), into)
+    if affinity == "fuzzy_union":
+        both = out * into
+        out = into = set_op_mix_ratio * (out + into - both) + (1.0 - set_op_mix_ratio) * both
+    return out.astype(np.float32), into.astype(np.float32)
 
 
 def _edges(neighbors: DirectedNeighbors):

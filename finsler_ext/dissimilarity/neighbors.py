@@ -84,7 +84,7 @@ def exact_neighbors(
     n_threads : int
     """
     n = X.shape[0]
-    block_distances = _block_function(X, metric, metric_kwds or {})
+    block_distances = block_function(X, X, metric, metric_kwds or {})
 
     def nearest(start: int):
         distances = block_distances(start, min(start + BLOCK_ROWS, n))
@@ -104,42 +104,49 @@ def exact_neighbors(
     return with_self_first(indices, distances)
 
 
-def _block_function(X, metric, kwds) -> Callable[[int, int], np.ndarray]:
-    """A function (start, stop) → distances from those rows to all rows."""
+def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.ndarray]:
+    """A function (start, stop) → distances from those sources to all targets."""
     args = tuple(kwds.values())
     if isinstance(metric, str):
-        return lambda lo, hi: np.asarray(pairwise_distances(X[lo:hi], X, metric=metric, **kwds))
+        return lambda lo, hi: np.asarray(
+            pairwise_distances(sources[lo:hi], targets, metric=metric, **kwds)
+        )
     if not isinstance(metric, CPUDispatcher):
-        if scipy.sparse.issparse(X):
+        if scipy.sparse.issparse(targets):
             raise ValueError(
                 "metric: a plain Python function cannot be used on sparse data. Compile it with "
                 "numba.njit, or pass dense data."
             )
-        return lambda lo, hi: cdist(X[lo:hi], X, lambda u, v: metric(u, v, **kwds))
-    if scipy.sparse.issparse(X):
-        return lambda lo, hi: _sparse_block(X.indptr, X.indices, X.data, lo, hi, metric, args)
-    return lambda lo, hi: _dense_block(X, lo, hi, metric, args)
+        return lambda lo, hi: cdist(sources[lo:hi], targets, lambda u, v: metric(u, v, **kwds))
+    if scipy.sparse.issparse(targets):
+        S, T = sources, targets
+        return lambda lo, hi: _sparse_block(
+            S.indptr, S.indices, S.data, T.indptr, T.indices, T.data, lo, hi, metric, args
+        )
+    return lambda lo, hi: _dense_block(sources, targets, lo, hi, metric, args)
 
 
 @njit(nogil=True)
-def _dense_block(X, start, stop, metric, args):
-    out = np.empty((stop - start, X.shape[0]), dtype=np.float64)
+def _dense_block(sources, targets, start, stop, metric, args):
+    out = np.empty((stop - start, targets.shape[0]), dtype=np.float64)
     for i in range(start, stop):
-        for j in range(X.shape[0]):
-            out[i - start, j] = metric(X[i], X[j], *args)
+        for j in range(targets.shape[0]):
+            out[i - start, j] = metric(sources[i], targets[j], *args)
     return out
 
 
 @njit(nogil=True)
-def _sparse_block(indptr, indices, data, start, stop, metric, args):
-    n = indptr.shape[0] - 1
+def _sparse_block(
+    s_indptr, s_indices, s_data, t_indptr, t_indices, t_data, start, stop, metric, args
+):
+    n = t_indptr.shape[0] - 1
     out = np.empty((stop - start, n), dtype=np.float64)
     for i in range(start, stop):
-        mine = slice(indptr[i], indptr[i + 1])
+        mine = slice(s_indptr[i], s_indptr[i + 1])
         for j in range(n):
-            other = slice(indptr[j], indptr[j + 1])
+            other = slice(t_indptr[j], t_indptr[j + 1])
             out[i - start, j] = metric(
-                indices[mine], data[mine], indices[other], data[other], *args
+                s_indices[mine], s_data[mine], t_indices[other], t_data[other], *args
             )
     return out
 

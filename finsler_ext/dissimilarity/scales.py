@@ -12,7 +12,7 @@ from numba import njit
 
 from finsler_ext._threads import RowPool
 
-__all__ = ["mean_neighbor_distance", "relative_scale", "umap_scales"]
+__all__ = ["mean_distance", "mean_neighbor_distance", "relative_scale", "umap_scales"]
 
 # Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
 SUM_TOLERANCE = 1e-5
@@ -26,6 +26,7 @@ def umap_scales(
     *,
     local_connectivity: float = 1.0,
     n_neighbors: float | None = None,
+    overall: float | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """UMAP's (σ, ρ) of every source: Σ_j exp(−max(0, d_ij − ρ_i)/σ_i) = log2(k).
@@ -38,17 +39,25 @@ def umap_scales(
         ρ_i is the distance at which this many neighbours are fully connected.
     n_neighbors : float, optional
         k in log2(k); the number of columns by default.
+    overall : float, optional
+        Mean distance of the data, which bounds the scale of a row of zeros; that of these
+        rows by default.
     """
     distances = np.ascontiguousarray(distances, dtype=np.float32)
     n, k = distances.shape
     sigma = np.empty(n, dtype=np.float32)
     rho = np.empty(n, dtype=np.float32)
-    finite = np.isfinite(distances)
-    overall = float(distances.mean(where=finite, dtype=np.float64)) if finite.any() else 0.0
+    overall = mean_distance(distances) if overall is None else overall
     target = np.log2(float(n_neighbors or k))
     with RowPool(n, n_threads) as pool:
         pool.run(_fit_scales, distances, target, float(local_connectivity), overall, sigma, rho)
     return sigma, rho
+
+
+def mean_distance(distances: np.ndarray) -> float:
+    """Mean of the finite distances; 0 if there are none."""
+    finite = np.isfinite(distances)
+    return float(distances.mean(where=finite, dtype=np.float64)) if finite.any() else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -119,25 +128,31 @@ def mean_neighbor_distance(distances: np.ndarray) -> np.ndarray:
     return _floored(scale)
 
 
-def relative_scale(given, density_scale: np.ndarray, name: str = "local_scale") -> np.ndarray:
+def relative_scale(
+    given, density_scale: np.ndarray, name: str = "local_scale", *, among=None
+) -> np.ndarray:
     """A user's scale per point, brought to the level of the density scales.
 
-    The scale used is σ̄ · s_i / gmean(s) with σ̄ the geometric mean of the density scales.
+    The scale used is σ̄ · s_i / gmean(s) with σ̄ the geometric mean of the density scales. For
+    new points, ``among`` holds the s of the training points, and gmean is taken over those.
     """
     given = np.asarray(given, dtype=np.float64)
-    if given.shape != density_scale.shape:
+    if among is None and given.shape != density_scale.shape:
         raise ValueError(
             f"{name} must have one entry per row of X, shape {density_scale.shape}; "
             f"got shape {given.shape}."
         )
     if not np.all(np.isfinite(given)) or np.any(given <= 0):
         raise ValueError(f"{name} must be positive and finite for every point.")
+    reference = given if among is None else np.asarray(among, dtype=np.float64)
     level = np.exp(np.log(density_scale[density_scale > 0]).mean())
-    return _floored(level * given / np.exp(np.log(given).mean())).astype(density_scale.dtype)
+    level /= np.exp(np.log(reference).mean())
+    return _floored(level * given, level * reference).astype(density_scale.dtype)
 
 
-def _floored(scale: np.ndarray) -> np.ndarray:
-    positive = scale[scale > 0]
+def _floored(scale: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
+    reference = scale if reference is None else reference
+    positive = reference[reference > 0]
     if positive.size == 0:
         return np.where(np.isnan(scale), scale, 1.0)
     return np.maximum(scale, SCALE_FLOOR * np.median(positive))

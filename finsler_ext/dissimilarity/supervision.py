@@ -13,7 +13,7 @@ from finsler_ext.dissimilarity.memberships import directed_memberships, fuzzy_un
 from finsler_ext.dissimilarity.neighbors import approximate_neighbors, exact_neighbors
 from finsler_ext.dissimilarity.scales import umap_scales
 
-__all__ = ["intersect_with_target"]
+__all__ = ["intersect_with_target", "locally_connected"]
 
 UNKNOWN_LABEL = -1
 UNKNOWN_DISTANCE = 1.0
@@ -80,7 +80,7 @@ def intersect_with_target(
             "target_metric."
         )
     result.eliminate_zeros()
-    result = _locally_connected(result)
+    result = locally_connected(result)
     return fuzzy_union(result) if symmetric else result
 
 
@@ -109,7 +109,7 @@ def _continuous(
     )
 
 
-def _locally_connected(graph: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+def locally_connected(graph: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Scale every row to a largest membership of 1."""
     largest = graph.max(axis=1).toarray().ravel()
     graph.data /= np.repeat(np.where(largest > 0, largest, 1.0), np.diff(graph.indptr)).astype(

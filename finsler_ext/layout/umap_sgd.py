@@ -34,7 +34,7 @@ from numba import njit
 from finsler_ext.layout.umap_forces import look_up
 from finsler_ext.randers import incoming, outgoing
 
-__all__ = ["N_STEPS", "EdgeSampler", "edge_sampler", "step_kernel"]
+__all__ = ["N_STEPS", "EdgeSampler", "edge_sampler", "mix", "step_kernel"]
 
 # Steps per epoch. On the digits, k-means AMI of 2-D layouts: 0.88 with one, 0.90 with four,
 # 0.91 with sixteen steps, which take 1, 1.4 and 3 times as long.
@@ -47,7 +47,7 @@ _DEAL = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @njit(inline="always", cache=True)
-def _mix(state):
+def mix(state):
     """A bijection of 64 bits that leaves no visible pattern (splitmix64's finaliser)."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -102,7 +102,7 @@ def step_kernel(n_components: int):
             longest = max(longest, out_indptr[row + 1] - out_indptr[row])
             longest = max(longest, in_indptr[row + 1] - in_indptr[row])
         sampled = np.empty(longest + 1, dtype=np.int32)
-        stream = _mix(seed + np.uint64(epoch * N_STEPS + step) * _GOLDEN)
+        stream = mix(seed + np.uint64(epoch * N_STEPS + step) * _GOLDEN)
 
         for i in range(start, stop):
             row = i * N_STEPS + step
@@ -146,7 +146,7 @@ def step_kernel(n_components: int):
                     force[last] -= pull * omega
 
             if n_out > 0:
-                state = _mix(stream ^ np.uint64(i))
+                state = mix(stream ^ np.uint64(i))
                 chance = np.float64(state >> np.uint64(40)) / 16777216.0
                 for _ in range(int(n_out * negatives + chance)):
                     state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)

@@ -16,12 +16,13 @@ from finsler_ext.dissimilarity import AFFINITIES
 __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
 
 
-def checked_data(model, X, ensure_all_finite):
+def checked_data(model, X, ensure_all_finite, reset=True):
     bits = model.metric in ("bit_hamming", "bit_jaccard")
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
         X = validate_data(
             model,
             X,
+            reset=reset,
             dtype=np.uint8 if bits else np.float32,
             order="C",
             accept_sparse=False if bits else "csr",
@@ -57,7 +58,12 @@ def upstream_validation(model, X) -> Iterator[None]:
         yield
         model._angular = model.angular_rp_forest
         model._bar_kwds = model.tqdm_kwds
+        model._n_epochs_list = model.n_epochs_list
+        model._given_knn = (model.knn_indices, model.knn_dists, model.knn_search_index)
     finally:
+        # scikit-learn's convention: fit adds no public attribute without a final underscore.
+        for name in ("knn_indices", "knn_dists", "knn_search_index", "n_epochs_list"):
+            vars(model).pop(name, None)
         for name, value in given.items():
             setattr(model, name, value)
         if global_state is not None:
@@ -78,7 +84,7 @@ def check_finsler_parameters(model, X):
         )
     if model.affinity not in AFFINITIES:
         raise ValueError(f"affinity must be one of {AFFINITIES}, got {model.affinity!r}.")
-    if model.n_epochs_list is not None and not model.n_epochs_list:
+    if model._n_epochs_list is not None and not model._n_epochs_list:
         raise ValueError("n_epochs: the list of epochs is empty.")
     if model.transform_mode not in ("embedding", "graph"):
         raise ValueError(

@@ -29,11 +29,10 @@ def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
             stacklevel=4,
         )
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
-    model._small_data = False
-    if model.knn_dists is not None:
-        found = dissimilarity.with_self_first(
-            model.knn_indices[:, :k], model.knn_dists[:, :k], model.knn_search_index
-        )
+    model._small_data = model._asymmetric_metric = False
+    indices, distances, search_index = model._given_knn
+    if distances is not None:
+        found = dissimilarity.with_self_first(indices[:, :k], distances[:, :k], search_index)
     elif model.metric == "precomputed":
         found = dissimilarity.precomputed_neighbors(X, k)
     else:
@@ -56,6 +55,7 @@ def _search(model, X, k, random_state):
             f"{n}. Compute the directed distances (a sparse matrix of the nearest ones will "
             "do) and pass metric='precomputed'."
         )
+    model._asymmetric_metric = directed
     model._small_data = directed or (n < EXACT_BELOW and not model.force_approximation_algorithm)
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
@@ -88,31 +88,35 @@ def _search(model, X, k, random_state):
 def build_graph(model, X, neighbors):
     model._knn_indices, model._knn_dists, model._knn_search_index = neighbors
     target_k = model._n_neighbors
+    model._geodesic = None
     if model.geodesic_neighbors is not None:
         between = None
         if model.metric == "precomputed":
             between = partial(_precomputed_between, X)
         elif model.metric not in ("euclidean", "l2"):
             between = partial(_metric_between, X, model._input_distance_func, model._metric_kwds)
-        neighbors = dissimilarity.geodesic_neighbors(
+        neighbors = model._geodesic = dissimilarity.geodesic_neighbors(
             neighbors, model.geodesic_neighbors, X, distances=between
         )
         target_k = model.geodesic_neighbors
+    model._mean_distance = dissimilarity.mean_distance(neighbors.distances)
     model._sigmas, model._rhos = dissimilarity.umap_scales(
         neighbors.distances,
         local_connectivity=model.local_connectivity,
         n_neighbors=target_k,
+        overall=model._mean_distance,
         n_threads=model._n_threads,
     )
     model.local_scale_ = dissimilarity.mean_neighbor_distance(neighbors.distances)
-    if model.local_scale is not None:
-        model._sigmas = dissimilarity.relative_scale(model.local_scale, model._sigmas)
-        model.local_scale_ = np.asarray(model.local_scale, dtype=np.float64)
+    model._density_sigmas = model._sigmas
+    if model._given_scale is not None:
+        model._sigmas = dissimilarity.relative_scale(model._given_scale, model._sigmas)
+        model.local_scale_ = model._given_scale
     if model.affinity == "harmonic":
         graph = dissimilarity.harmonic_memberships(neighbors, model._sigmas, model._rhos)
     else:
         # With a scale of the user's, density must not speak through the choice of edges.
-        given = model.local_scale is not None and model.metric != "precomputed"
+        given = model._given_scale is not None and model.metric != "precomputed"
         graph = dissimilarity.directed_memberships(
             neighbors, model._sigmas, model._rhos, both_ways=given
         )
@@ -133,13 +137,13 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
     model._supervised = y is not None
     if y is None:
         return
-    n = model._raw_data.shape[0]
-    if len(y) != n:
-        raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
     if model.target_metric == "string":
         y = np.asarray(y)
     else:
         y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
+    n = model._raw_data.shape[0]
+    if len(y) != n:
+        raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
     k = model._n_neighbors if model.target_n_neighbors == -1 else model.target_n_neighbors
     graph = intersect_with_target(
         model.graph_,

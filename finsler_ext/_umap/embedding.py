@@ -1,0 +1,141 @@
+"""From the graph of a FinslerUMAP model to its embedding, at a given drift or at the best one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+
+import numpy as np
+import scipy.sparse
+from tqdm.auto import tqdm
+
+from finsler_ext._umap.graph import is_symmetric, isolated
+from finsler_ext.drift_choice import NO_ASYMMETRY, DriftChoice, choose_drift
+from finsler_ext.layout.initial import initial_positions
+from finsler_ext.layout.umap_descent import optimize_layout
+
+__all__ = ["embed"]
+
+DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
+
+
+def embed(model, X, init, random_state, callback=None) -> list[np.ndarray]:
+    """Embeddings of ``model.graph_`` after each of the epochs asked for, the last one last.
+
+    Sets ``omega_norm_``, and ``drift_choice_`` with omega_norm="auto".
+    """
+    epochs = sorted(model._n_epochs_list or [])
+    if not epochs:
+        n = model.graph_.shape[0]
+        default = DEFAULT_EPOCHS if n <= LARGE else DEFAULT_EPOCHS_LARGE
+        epochs = [default if model.n_epochs is None else int(model.n_epochs)]
+    lay_out = _layout(model, X, init, random_state, epochs)
+    if model.omega_norm_ is None:
+        return _at_best_drift(model, lay_out, callback)
+    return lay_out(model.omega_norm_, callback)
+
+
+def _at_best_drift(model, lay_out, callback):
+    tried = {}
+
+    def embed_at(omega_norm):
+        model._say(f"Trying omega_norm={omega_norm:g}")
+        tried[omega_norm] = lay_out(omega_norm)
+        return tried[omega_norm][-1]
+
+    if is_symmetric(model.graph_):
+        reason = f"{NO_ASYMMETRY}: the memberships are symmetric"
+        model.drift_choice_ = DriftChoice(0.0, reason)
+    else:
+        neighbors = model._knn_indices[:, 1:]
+        model.drift_choice_, _ = choose_drift(embed_at, model._fidelity, neighbors)
+    model.omega_norm_ = chosen = model.drift_choice_.omega_norm
+    model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
+    if chosen == 0:
+        warnings.warn(
+            f"omega_norm='auto' chose 0: {model.drift_choice_.reason}. The embedding is "
+            "Euclidean, and its last column is one more map column.",
+            stacklevel=6,
+        )
+    if callback is None and chosen in tried:
+        return tried[chosen]
+    return lay_out(chosen, callback)
+
+
+def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarray]]:
+    """A function from drift and callback to the embeddings after each of ``epochs``.
+
+    Its runs share graph, starts and random numbers. Points without any neighbour are nan.
+    """
+    n, m = model.graph_.shape[0], model.n_components
+    joined = np.flatnonzero(~isolated(model.graph_))
+    everything = joined.size == n
+    graph = model.graph_ if everything else model.graph_[joined][:, joined]
+    features = None if model.metric == "precomputed" else X
+    if not everything:
+        features = features if features is None else features[joined]
+        init = init[joined] if isinstance(init, np.ndarray) else init
+    symmetric = joined.size == 0 or is_symmetric(graph)
+    starts: dict[bool, tuple] = {}
+
+    def start_of(euclidean):
+        if euclidean not in starts:
+            rng = deepcopy(random_state)
+            start, flat = _start(model, init, graph, features, rng, euclidean)
+            seed = int(rng.randint(np.iinfo(np.int32).max))
+            starts[euclidean] = (start, flat, seed), rng.get_state()
+        found, after = starts[euclidean]
+        random_state.set_state(after)
+        return found
+
+    def lay_out(omega_norm, callback=None):
+        nowhere = [np.full((n, m), np.nan, dtype=np.float32) for _ in epochs]
+        if joined.size == 0:
+            return nowhere
+        # Without asymmetry nothing would ever move a zero height: then all columns are map.
+        start, flat, seed = start_of(omega_norm == 0 or m == 1 or symmetric)
+        _, kept = optimize_layout(
+            start,
+            graph,
+            a=model._a,
+            b=model._b,
+            omega_norm=omega_norm,
+            n_epochs=max(epochs),
+            seed=seed,
+            hold_height=flat,
+            learning_rate=model.learning_rate,
+            repulsion_strength=model.repulsion_strength,
+            negative_sample_rate=model.negative_sample_rate,
+            n_threads=model._n_threads,
+            keep_epochs=epochs,
+            callback=callback,
+            progress=partial(tqdm, disable=not model.verbose, **model._bar_kwds),
+        )
+        if everything:
+            return kept
+        for whole, part in zip(nowhere, kept, strict=True):
+            whole[joined] = part
+        return nowhere
+
+    return lay_out
+
+
+def _start(model, init, graph, features, random_state, euclidean):
+    """Initial positions, and whether their height is the zero that the descent may lift."""
+    m = model.n_components
+    given = init.shape[1] if isinstance(init, np.ndarray) else None
+    columns = given or (m if euclidean else m - 1)
+    if isinstance(init, str) and init == "tswspectral":
+        from umap.spectral import tswspectral_layout
+
+        symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
+        init = tswspectral_layout(
+            features, symmetric, columns, random_state, model._input_distance_func
+        )
+    start = initial_positions(init, columns, graph, features, random_state)
+    if columns == m:
+        return start, False
+    start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
+    return start, not euclidean
