@@ -90,8 +90,8 @@ def choose_drift(
     euclidean = embed(0.0)
     flat = fidelity(euclidean)
     trials = [Trial(0.0, neighborhood_preservation(neighbors, euclidean), flat.sign)]
-    if flat.reason:
-        return DriftChoice(0.0, f"{NO_ASYMMETRY}: {flat.reason}", tuple(trials)), euclidean
+    if NO_ASYMMETRY in flat.reason:
+        return DriftChoice(0.0, flat.reason, tuple(trials)), euclidean
     enough = (1.0 - tolerance) * trials[0].preservation
     for omega_norm in sorted(drifts, reverse=True):
         embedding = embed(omega_norm)
@@ -103,7 +103,7 @@ def choose_drift(
         reason = f"every drift tried loses more than {tolerance:.0%} of the neighbourhoods"
         return DriftChoice(0.0, reason, tuple(trials)), euclidean
     if not trials[-1].sign >= MEANINGFUL_SIGN:
-        reason = f"{NO_ASYMMETRY}: at drift {omega_norm:g} the height orders chance pairs only"
+        reason = f"{NO_ASYMMETRY}: at drift {omega_norm:g} the height orders pairs by chance"
         return DriftChoice(0.0, reason, tuple(trials)), euclidean
     reason = (
         f"the largest of {drifts} that keeps {1 - tolerance:.0%} of the neighbourhoods of drift 0"

@@ -22,6 +22,8 @@ __all__ = ["SkewFidelity", "density_height", "neighborhood_preservation", "skew_
 # selection stands for them.
 MAX_RANKED_PAIRS = 1_000_000
 MAX_PAIRS = 4_000_000
+# Scales (or distances) that differ by less than this share are equal but for rounding.
+ROUNDING = 1e-5
 
 
 class SkewFidelity(NamedTuple):
@@ -88,6 +90,7 @@ def skew_fidelity(
         with np.errstate(divide="ignore", invalid="ignore"):
             log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
             data = log_scale[target] - log_scale[source]
+        data[np.abs(data) < ROUNDING] = 0.0
     else:
         raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
     shown = level[target] - level[source]
@@ -111,7 +114,9 @@ def _distance_skew(distances):
         source, target = _pairs(D.shape[0])
         there, back = D[source, target], D[target, source]
     with np.errstate(invalid="ignore"):
-        return source, target, there - back
+        skew = there - back
+        skew[np.abs(skew) < ROUNDING * (there + back)] = 0.0
+    return source, target, skew
 
 
 def _pairs(n: int):

@@ -11,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from umap import UMAP
-from umap.utils import csr_unique, ts
+from umap.utils import ts
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext._umap.composition import combined_graph, combined_parameters
@@ -24,6 +24,7 @@ from finsler_ext._umap.parameters import (
     checked_data,
     upstream_validation,
 )
+from finsler_ext.dissimilarity import training_rows
 from finsler_ext.drift_choice import MEANINGFUL_SIGN, check_drift_parameter
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
@@ -237,6 +238,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def inverse_transform(self, X):
         """Rows of data that would have been embedded near given places, approximately.
 
+        The mean of the data of the nearest training points, weighted by their memberships.
+        Many rows share a place, so this is plausible data, not the inverse of a function.
+
         Parameters
         ----------
         X : array of shape (n_new, n_components)
@@ -253,8 +257,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         check_is_fitted(self, "embedding_")
         plane = copy(self)
         plane.embedding_ = map_columns(self.embedding_)
-        plane.n_components = plane._n_features_out = plane.embedding_.shape[1]
-        plane._raw_data_of_map, plane._raw_data = self._raw_data, None
+        plane._n_features_out = plane.embedding_.shape[1]
         return plane
 
     def __add__(self, other):
@@ -313,12 +316,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def _unique_rows(self, X):
         if not self.unique:
             return None, None
-        if scipy.sparse.issparse(X):
-            rows, inverse, _ = csr_unique(X)
-        else:
-            _, rows, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        first = training_rows(X, X)
+        first = np.where(first < 0, np.arange(len(first)), first)  # nan equals nothing
+        rows, inverse = np.unique(first, return_inverse=True)
         self._unique_rows_ = rows
-        self._unique_inverse_ = inverse = np.ravel(inverse)
+        self._unique_inverse_ = inverse
         self._say(f"unique: {X.shape[0]} rows reduced to {len(rows)}")
         return rows, inverse
 

@@ -93,16 +93,24 @@ def test_there_and_back_again(digits):
     near = NearestNeighbors(n_neighbors=1).fit(model.embedding_).kneighbors(places)[0].ravel()
     places = places[near < 0.2]  # where there is data
     again = model.transform(model.inverse_transform(places))
-    assert np.median(np.linalg.norm(again - places, axis=1)) < 0.5
+    assert np.median(np.linalg.norm(again - places, axis=1)) < 0.3
+
+
+def test_sparse_data_has_a_sparse_inverse(few_digits):
+    X, _ = few_digits
+    sparse = quick().fit(scipy.sparse.csr_matrix(X))
+    back = sparse.inverse_transform(sparse.embedding_[:9])
+    assert scipy.sparse.issparse(back)
+    sparse._raw_data = X
+    np.testing.assert_allclose(back.toarray(), sparse.inverse_transform(sparse.embedding_[:9]))
 
 
 def test_what_has_no_inverse(few_digits, halves):
     X, _ = few_digits
-    with pytest.raises(ValueError, match="sparse"):
-        quick().fit(scipy.sparse.csr_matrix(X)).inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="columns"):
         quick().fit(X).inverse_transform(np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="gradient"):
-        quick(metric="jaccard").fit(X).inverse_transform(np.zeros((1, 3)))
+    D = np.abs(X[:50, :1] - X[:50, 0])
+    with pytest.raises(ValueError, match="mean"):
+        quick(metric="precomputed").fit(D).inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="data of its own"):
         (halves[0] + halves[1]).inverse_transform(np.zeros((1, 3)))

@@ -79,10 +79,11 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
         init = init[joined] if isinstance(init, np.ndarray) else init
     symmetric = joined.size == 0 or is_symmetric(graph)
     starts: dict[bool, tuple] = {}
+    before = deepcopy(random_state)
 
     def start_of(euclidean):
         if euclidean not in starts:
-            rng = deepcopy(random_state)
+            rng = deepcopy(before)
             start, flat = _start(model, init, graph, features, rng, euclidean)
             seed = int(rng.randint(np.iinfo(np.int32).max))
             starts[euclidean] = (start, flat, seed), rng.get_state()
@@ -111,7 +112,7 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
             n_threads=model._n_threads,
             keep_epochs=epochs,
             callback=callback,
-            progress=partial(tqdm, disable=not model.verbose, **model._bar_kwds),
+            progress=_progress(model),
         )
         if everything:
             return kept
@@ -120,6 +121,12 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
         return nowhere
 
     return lay_out
+
+
+def _progress(model):
+    bar = {"disable": not model.verbose} | model._bar_kwds
+    # Even a disabled bar starts a thread that watches it.
+    return iter if bar["disable"] else partial(tqdm, **bar)
 
 
 def _start(model, init, graph, features, random_state, euclidean):

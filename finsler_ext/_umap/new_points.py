@@ -11,7 +11,7 @@ from finsler_ext._umap.graph import is_symmetric
 from finsler_ext._umap.parameters import checked_data
 from finsler_ext.layout.umap_placement import place_points
 
-__all__ = ["add_rows", "transform_rows"]
+__all__ = ["add_rows", "check_own_data", "transform_rows"]
 
 # umap-learn's figures. It counts the new points; here the training points are counted, so
 # that a row alone gets as many epochs as the row among others.
@@ -26,11 +26,7 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
     Rows equal to a training row return what that row was given in fit.
     """
     X = checked_data(model, X, ensure_all_finite, reset=False)
-    if getattr(model, "_raw_data", None) is None:
-        raise ValueError(
-            "transform: a model made by +, * or - has no data of its own to compare new rows "
-            "with. Transform with the models it was made from."
-        )
+    check_own_data(model, "transform")
     if incoming is not None:
         incoming = _checked_incoming(model, X, incoming)
     training, fixed = _training(model)
@@ -58,6 +54,17 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             n_threads=model._n_threads,
         )
     return embedding
+
+
+def check_own_data(model, method: str) -> None:
+    """Combined models have no data, and the map plane of a model has lost the height."""
+    if getattr(model, "_raw_data", None) is None:
+        raise ValueError(
+            f"{method}: a model made by +, * or - has no data of its own. Use the models it was "
+            "made from."
+        )
+    if model.transform_mode == "embedding" and model.embedding_.shape[1] != model.n_components:
+        raise ValueError(f"{method}: the map plane has no height. Use the model it was taken from.")
 
 
 def _epochs(model) -> int:
@@ -161,7 +168,6 @@ def _edges(model, X, new, training, local_scale, incoming):
         scales,
         (model._sigmas, model._rhos),
         model.affinity,
-        model.set_op_mix_ratio,
     )
     return found, out, into
 

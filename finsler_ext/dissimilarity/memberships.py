@@ -78,7 +78,6 @@ def new_memberships(
     new_scales: tuple[np.ndarray, np.ndarray],
     scales: tuple[np.ndarray, np.ndarray],
     affinity: str = "directed",
-    set_op_mix_ratio: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Memberships from new points to their training neighbours, and from these to them.
 
@@ -88,6 +87,8 @@ def new_memberships(
     new_scales, scales : pairs (σ, ρ)
         Of the new and of the training points.
     affinity : one of AFFINITIES
+        "fuzzy_union" is the plain union here: an intersection could leave a new point without
+        any edge.
 
     Returns
     -------
@@ -106,8 +107,7 @@ def new_memberships(
     into = _membership(neighbors.incoming, rho[other], sigma[other])
     into = np.where(missing, np.float32(0.0), into)
     if affinity == "fuzzy_union":
-        both = out * into
-        out = into = set_op_mix_ratio * (out + into - both) + (1.0 - set_op_mix_ratio) * both
+        out = into = out + into - out * into
     return out.astype(np.float32), into.astype(np.float32)
 
 
