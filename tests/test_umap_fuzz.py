@@ -107,8 +107,10 @@ def test_a_right_answer_or_a_clear_error(rows, form, parameters):
     if several:
         placed = model.transform(new)
         assert placed.shape == (5, parameters["n_components"])
-        assert np.isfinite(placed).all() or not np.isfinite(embedding).all()
+        # Opposite directions are as far apart as these metrics know: no neighbours.
+        opposite = parameters["metric"] in ("cosine", "correlation")
+        assert np.isfinite(placed).all() or opposite or not joined.all()
         again = model.transform(in_form(X[n + 2 : n + 3], form))
-        assert np.array_equal(again[0], placed[2])
+        assert np.array_equal(again[0], placed[2], equal_nan=True)
     assert np.array_equal(X, kept)
     assert global_state() == before

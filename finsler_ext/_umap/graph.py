@@ -13,7 +13,14 @@ from umap.umap_ import raise_disconnected_warning
 from finsler_ext import dissimilarity
 from finsler_ext.dissimilarity.supervision import intersect_with_target
 
-__all__ = ["build_graph", "find_neighbors", "is_symmetric", "isolated", "supervise"]
+__all__ = [
+    "build_graph",
+    "find_neighbors",
+    "is_symmetric",
+    "isolated",
+    "pair_kwds",
+    "supervise",
+]
 
 # umap-learn compares all pairs below this size and searches approximately from it on.
 EXACT_BELOW = 4096
@@ -64,7 +71,7 @@ def _search(model, X, k, random_state):
             X,
             k,
             metric=model.metric if euclidean else model._input_distance_func,
-            metric_kwds=model._metric_kwds,
+            metric_kwds=pair_kwds(model, X),
             n_threads=model._n_threads,
         )
     from pynndescent.distances import named_distances
@@ -83,6 +90,15 @@ def _search(model, X, k, random_state):
         low_memory=model.low_memory,
         verbose=model.verbose,
     )
+
+
+def pair_kwds(model, X) -> dict:
+    """Keyword arguments of ``_input_distance_func``, in its order."""
+    from umap.sparse import sparse_need_n_features
+
+    if scipy.sparse.issparse(X) and model.metric in sparse_need_n_features:
+        return {"n_features": X.shape[1], **model._metric_kwds}
+    return model._metric_kwds
 
 
 def build_graph(model, X, neighbors):

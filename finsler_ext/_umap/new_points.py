@@ -7,7 +7,7 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from finsler_ext import dissimilarity
-from finsler_ext._umap.graph import is_symmetric
+from finsler_ext._umap.graph import is_symmetric, pair_kwds
 from finsler_ext._umap.parameters import checked_data
 from finsler_ext.layout.umap_placement import place_points
 
@@ -193,7 +193,7 @@ def _find(model, rows, training, incoming):
         training,
         k,
         metric="euclidean" if dense_euclidean else model._input_distance_func,
-        metric_kwds=model._metric_kwds,
+        metric_kwds=pair_kwds(model, training),
         symmetric=not model._asymmetric_metric,
         n_threads=model._n_threads,
     )

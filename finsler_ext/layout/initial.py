@@ -84,8 +84,11 @@ def _principal(X, n_columns, random_state):
             f"init='pca' cannot give {n_columns} columns from data of shape {X.shape}; use "
             "init='spectral' or 'random'."
         )
-    solver = TruncatedSVD if scipy.sparse.issparse(X) else PCA
-    return solver(n_columns, random_state=random_state).fit_transform(X)
+    with np.errstate(all="ignore"):  # shares of no variance at all, which nobody reads
+        if scipy.sparse.issparse(X) and n_columns < X.shape[1] - 1:
+            return TruncatedSVD(n_columns, random_state=random_state).fit_transform(X)
+        dense = X.toarray() if scipy.sparse.issparse(X) else X  # a few columns only, if sparse
+        return PCA(n_columns, random_state=random_state).fit_transform(dense)
 
 
 def spectral_map(graph, n_columns: int, random_state, X=None) -> np.ndarray:
