@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import data, row_order, speed, umap_quality
+from benchmarks import data, row_order, speed, umap_new_rows, umap_quality
 
 
 def test_disk_has_no_point_at_the_centre_and_twenty_rays():
@@ -47,3 +47,13 @@ def test_row_order_compares_the_layouts(capsys):
     row_order.main(["--sizes", "100", "--seeds", "1"])
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("sequential sweep", "finsler_ext", "one-sided"))
+
+
+def test_new_rows_are_scored(tmp_path, monkeypatch, capsys):
+    X = np.random.default_rng(0).normal(size=(150, 4)).astype(np.float32)
+    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    monkeypatch.setattr(umap_new_rows, "METHODS", ("finsler_0.3",))
+    options = ["small", "--seeds", "1", "--data-dir", str(tmp_path)]
+    umap_new_rows.main([*options, "--results", str(tmp_path / "runs.csv")])
+    printed = capsys.readouterr().out
+    assert all(score in printed for score in ("accuracy", "shift", "height_shift", "back"))
