@@ -23,9 +23,15 @@ from finsler_ext.dissimilarity.neighbors import (
     DirectedNeighbors,
     exact_neighbors,
 )
-from finsler_ext.dissimilarity.source_scales import source_scale
+from finsler_ext.dissimilarity.source_scales import SourceScale, scale_of_new, source_scale
 
-__all__ = ["DirectedDistances", "directed_distances", "shortest_paths"]
+__all__ = [
+    "DirectedDistances",
+    "directed_distances",
+    "distances_of_new",
+    "metric_between",
+    "shortest_paths",
+]
 
 BLOCK_ROWS = 256
 
@@ -37,8 +43,8 @@ class DirectedDistances(NamedTuple):
     """Of shape (n, n), rows being sources."""
     graph: scipy.sparse.csr_array
     """Scaled edges, strongly connected."""
-    local_scale: np.ndarray
-    """Scale of each source, with geometric mean 1."""
+    scale: SourceScale
+    """Scale of each source, relative to all."""
     neighbors: DirectedNeighbors
 
 
@@ -83,15 +89,15 @@ def directed_distances(
     graph = neighbor_graph(neighbors)
     if not isinstance(local_scale, str):
         graph = graph.maximum(graph.T)
-    graph = scaled_rows(graph, scale)
+    graph = _scaled_rows(graph, scale.values)
     between = None
     if metric not in EUCLIDEAN:
-        between = partial(_between, X, metric, metric_kwds or {})
-    graph = strongly_connected(graph, X, distances=between, source_scale=scale)
+        between = partial(metric_between, X, metric, metric_kwds or {})
+    graph = strongly_connected(graph, X, distances=between, source_scale=scale.values)
     return DirectedDistances(shortest_paths(graph, dtype), graph, scale, neighbors)
 
 
-def scaled_rows(graph, scale) -> scipy.sparse.csr_array:
+def _scaled_rows(graph, scale) -> scipy.sparse.csr_array:
     graph = scipy.sparse.csr_array(graph, dtype=np.float64, copy=True)
     graph.data /= np.repeat(scale, np.diff(graph.indptr))
     return graph
@@ -110,7 +116,65 @@ def shortest_paths(graph, dtype=np.float64) -> np.ndarray:
     return lengths
 
 
-def _between(X, metric, kwds, rows, columns) -> np.ndarray:
+def metric_between(X, metric, kwds, rows, columns) -> np.ndarray:
+    """Directed distances from rows to columns of X, or of a pair (rows of one, of another)."""
+    sources, targets = X if isinstance(X, tuple) else (X, X)
+    sources, targets = sources[rows], targets[columns]
     if isinstance(metric, str):
-        return pairwise_distances(X[rows], X[columns], metric=metric, **kwds)
-    return np.array([[metric(x, y, *kwds.values()) for y in X[columns]] for x in X[rows]])
+        return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
+    return np.array([[metric(x, y, *kwds.values()) for y in targets] for x in sources])
+
+
+def distances_of_new(
+    X_new,
+    X,
+    known: DirectedDistances,
+    *,
+    metric: str | Callable = "euclidean",
+    metric_kwds: dict | None = None,
+    local_scale="mean",
+    new_scale: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Directed distances from new points to the known ones, and back.
+
+    A new point has an edge to each of its nearest known points, by its own scale, and an edge
+    from every known point that would have it among its neighbours, by that point's scale (or,
+    if there is none, from its own neighbours). Each of the paths goes on along the known ones.
+
+    Parameters
+    ----------
+    X_new : array of shape (n_new, features)
+    X, known, metric, metric_kwds, local_scale
+        What the distances of the known points were made from.
+    new_scale : array of shape (n_new,), optional
+        Scale of the new points, if ``local_scale`` is an array: in the same units.
+
+    Returns
+    -------
+    outgoing, incoming : arrays of shape (n_new, n)
+    """
+    kwds = metric_kwds or {}
+    k = known.neighbors.indices.shape[1] - 1
+    furthest = np.where(np.isfinite(known.neighbors.distances), known.neighbors.distances, 0.0)
+    reach = furthest.max(axis=1)
+    n_new, n = X_new.shape[0], X.shape[0]
+    outgoing, incoming = np.empty((n_new, n)), np.empty((n_new, n))
+    everything = np.arange(n)
+    for row in range(n_new):
+        there = metric_between((X_new, X), metric, kwds, [row], everything)[0]
+        back = there
+        if callable(metric):
+            back = metric_between((X, X_new), metric, kwds, everything, [row])[:, 0]
+        near = np.argsort(there, kind="stable")[:k]
+        if new_scale is None:
+            own = scale_of_new(local_scale, np.append(0.0, there[near])[None, :], known.scale)[0]
+        else:
+            own = new_scale[row]
+        first = there[near] / own
+        outgoing[row] = (first[:, None] + known.distances[near]).min(axis=0)
+        sources = np.flatnonzero(back <= reach)
+        if sources.size == 0:
+            sources = near
+        last = back[sources] / known.scale.values[sources]
+        incoming[row] = (known.distances[:, sources] + last).min(axis=1)
+    return outgoing, incoming

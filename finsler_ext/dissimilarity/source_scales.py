@@ -13,13 +13,22 @@ data.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
-from finsler_ext.dissimilarity.scales import mean_neighbor_distance, relative_scale, umap_scales
+from finsler_ext.dissimilarity.scales import relative_scale, umap_scales
 
-__all__ = ["SCALES", "named_scale", "perplexity_scale", "source_scale"]
+__all__ = [
+    "SCALES",
+    "SourceScale",
+    "named_scale",
+    "perplexity_scale",
+    "scale_of_new",
+    "source_scale",
+]
 
 SCALES = ("mean", "none", "kth", "umap", "perplexity")
 # t-SNE looks at three times as many neighbours as its perplexity; so the other way round here.
@@ -30,7 +39,18 @@ MAX_HALVINGS = 100
 SCALE_FLOOR = 1e-3
 
 
-def source_scale(kind, distances: np.ndarray, n_threads: int = 1) -> np.ndarray:
+class SourceScale(NamedTuple):
+    """Scale of every source, and what a new point needs to get its own."""
+
+    values: np.ndarray
+    """Positive, with geometric mean 1."""
+    floor: float
+    """Least scale allowed, in the units of the distances."""
+    unit: float
+    """Geometric mean of the scales, in the units of the distances."""
+
+
+def source_scale(kind, distances: np.ndarray, n_threads: int = 1) -> SourceScale:
     """Positive scale of every source, with geometric mean 1.
 
     Parameters
@@ -43,12 +63,22 @@ def source_scale(kind, distances: np.ndarray, n_threads: int = 1) -> np.ndarray:
     if isinstance(kind, str):
         scale = named_scale(kind, distances, n_threads)
     else:
+        # Brought to level 1: only ratios of a user's scale matter.
         scale = relative_scale(kind, np.ones(len(distances)))
-    return scale / np.exp(np.log(scale).mean())
+    positive = scale[scale > 0]
+    floor = SCALE_FLOOR * float(np.median(positive)) if positive.size else 1.0
+    scale = np.maximum(scale, floor)
+    unit = float(np.exp(np.log(scale).mean()))
+    return SourceScale(scale / unit, floor, unit)
+
+
+def scale_of_new(kind: str, distances: np.ndarray, known: SourceScale) -> np.ndarray:
+    """Scale of new points, from their own distances and by the measure of the known ones."""
+    return np.maximum(named_scale(kind, distances), known.floor) / known.unit
 
 
 def named_scale(kind: str, distances: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """The scale of that name, in the units of the distances; positive everywhere."""
+    """The scale of that name, row by row, in the units of the distances; may be zero."""
     if kind not in SCALES:
         raise ValueError(
             f"local_scale must be one of {SCALES} or an array with a positive entry per point, "
@@ -56,17 +86,16 @@ def named_scale(kind: str, distances: np.ndarray, n_threads: int = 1) -> np.ndar
         )
     if kind == "none":
         return np.ones(len(distances))
-    if kind == "mean":
-        scale = mean_neighbor_distance(distances)
-    elif kind == "kth":
-        finite = np.where(np.isfinite(distances), distances, -np.inf)
-        scale = finite.max(axis=1).astype(np.float64)
-    elif kind == "umap":
-        scale = umap_scales(distances, n_threads=n_threads)[0].astype(np.float64)
-    else:
-        scale = perplexity_scale(distances, n_threads=n_threads)
-    usual = np.median(scale[scale > 0]) if np.any(scale > 0) else 1.0
-    return np.where(scale > 0, np.maximum(scale, SCALE_FLOOR * usual), SCALE_FLOOR * usual)
+    if kind == "umap":
+        return umap_scales(distances, n_threads=n_threads)[0].astype(np.float64)
+    if kind == "perplexity":
+        return perplexity_scale(distances, n_threads=n_threads)
+    others = np.asarray(distances, dtype=np.float64)[:, 1:]
+    known = np.isfinite(others)
+    others = np.where(known, others, 0.0)
+    if kind == "kth":
+        return others.max(axis=1)
+    return others.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
 
 
 def perplexity_scale(

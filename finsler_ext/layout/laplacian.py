@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._threads import RowPool, one_blas_thread
 
-__all__ = ["LaplacianSolver", "UniformLaplacian", "solver_of"]
+__all__ = ["LaplacianSolver", "UniformLaplacian", "n_groups", "solver_of"]
 
 # Up to this many points the factorisation (n³/3 operations, once) costs no more than a few
 # hundred iterations of conjugate gradients.
@@ -103,9 +103,14 @@ def _product(start, stop, weights, degree, x, out):
         out[i] = degree[i] * x[i] - total
 
 
+def n_groups(weights: np.ndarray) -> int:
+    """Number of groups of points between which all weights are zero."""
+    return int(connected_components(weights > 0, directed=False)[0])
+
+
 def solver_of(weights: np.ndarray, n_threads: int = 1) -> LaplacianSolver:
     """The solver for weights other than uniform; they must hold all points together."""
-    n_parts, _ = connected_components(weights > 0, directed=False)
+    n_parts = n_groups(weights)
     if n_parts > 1:
         raise ValueError(
             f"The pairs with positive weight fall apart into {n_parts} groups of points, whose "

@@ -56,6 +56,8 @@ class StressProblem:
     """Σ w (K_ij − u_j + u_i)²: the stress that no height can take away."""
     total: float
     """Σ w D²."""
+    total_weight: float
+    """Σ w over all ordered pairs."""
     unit: float
     solver: LaplacianSolver
 
@@ -67,9 +69,6 @@ class StressProblem:
     def gradient_share(self) -> float:
         """Share of the skew part that is a difference of heights; nan if D is symmetric."""
         return 1.0 - self.cyclic / self.skew if self.skew > 0 else float("nan")
-
-    def in_units_of_data(self, stress: float) -> float:
-        return stress * self.unit**2
 
 
 class Slope(NamedTuple):
@@ -92,8 +91,8 @@ def stress_problem(D: np.ndarray, weights: np.ndarray | None = None, n_threads: 
     with RowPool(n, n_threads) as pool:
         pool.run(_square_sums, D, given, sums)
         total = float(sums[:, 0].sum())
-        n_pairs = float(sums[:, 1].sum())
-        unit = 2.0 ** round(0.5 * np.log2(total / n_pairs)) if total > 0 else 1.0
+        total_weight = float(sums[:, 1].sum())
+        unit = 2.0 ** round(0.5 * np.log2(total / total_weight)) if total > 0 else 1.0
         pool.run(_halves, D, given, 1.0 / unit, mean, sums[:, 0])
         solver = UniformLaplacian(n) if weights is None else solver_of(weights, n_threads)
         level = solver.solve(-sums[:, 0][None, :], exactly=True)[0]
@@ -106,6 +105,7 @@ def stress_problem(D: np.ndarray, weights: np.ndarray | None = None, n_threads: 
         skew=float(sums[:, 0].sum()),
         cyclic=float(sums[:, 1].sum()),
         total=total / unit**2,
+        total_weight=total_weight,
         unit=unit,
         solver=solver,
     )

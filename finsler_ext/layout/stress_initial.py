@@ -21,7 +21,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from finsler_ext._threads import RowPool, one_blas_thread
 from finsler_ext.layout.stress import StressProblem
 
-__all__ = ["STARTS", "classical_scaling", "initial_layout"]
+__all__ = ["STARTS", "InitialLayout", "classical_scaling"]
 
 STARTS = ("finsler", "isomap", "random")
 # Below this size a dense eigensolver is faster and never fails.
@@ -33,30 +33,52 @@ EIGEN_TOLERANCE = 1e-4
 SPREAD = 1e-3
 
 
-def initial_layout(
-    init: str,
-    n_components: int,
-    problem: StressProblem,
-    omega_norm: float,
-    random_state: np.random.RandomState,
-    n_threads: int = 1,
-) -> np.ndarray:
-    """Positions of shape (n, n_components), in the units of the data."""
-    n = problem.n_points
-    if init == "random":
-        # Pairs of a Gaussian cloud of width s are s √(2m) apart, root mean square.
-        width = np.sqrt(problem.total / max(_n_pairs(problem), 1.0) / (2 * n_components))
-        return problem.unit * width * random_state.normal(size=(n, n_components))
-    # Without drift or skew nothing would ever move a height of zero: then all columns are map.
-    flat = init == "isomap" and n_components > 1 and omega_norm > 0 and np.any(problem.level)
-    columns = n_components - 1 if flat else n_components
-    scores = classical_scaling(problem, columns, random_state, n_threads)
-    scores = _spread(scores, random_state)
-    if flat:
-        scores = np.column_stack([scores, np.zeros(n)])
-    elif init == "finsler":
-        scores = _turned_to(scores, problem.level, omega_norm)
-    return problem.unit * scores
+class InitialLayout:
+    """Starts for one problem at any drift; eigenvectors are computed once.
+
+    Parameters
+    ----------
+    init : {"finsler", "isomap", "random"}
+    n_components : int
+    problem : StressProblem
+    random_state : numpy RandomState
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        init: str,
+        n_components: int,
+        problem: StressProblem,
+        random_state: np.random.RandomState,
+        n_threads: int = 1,
+    ):
+        self.init, self.n_components, self.problem = init, n_components, problem
+        self.random_state, self.n_threads = random_state, n_threads
+        self._scores: dict[int, np.ndarray] = {}
+
+    def __call__(self, omega_norm: float) -> np.ndarray:
+        """Positions of shape (n, n_components), in the units of the data."""
+        m, problem = self.n_components, self.problem
+        if self.init == "random":
+            # Pairs of a Gaussian cloud of width s are s √(2m) apart, root mean square.
+            width = np.sqrt(problem.total / problem.total_weight / (2 * m))
+            noise = self.random_state.normal(size=(problem.n_points, m))
+            return problem.unit * width * noise
+        if self.init == "isomap" and m > 1 and omega_norm > 0 and np.any(problem.level):
+            scores = self._classical(m - 1)
+            return problem.unit * np.column_stack([scores, np.zeros(len(scores))])
+        # Without drift or skew nothing would ever move a height of zero: all columns are map.
+        scores = self._classical(m)
+        if self.init == "finsler":
+            scores = _turned_to(scores, problem.level, omega_norm)
+        return problem.unit * scores
+
+    def _classical(self, n_columns):
+        if n_columns not in self._scores:
+            scores = classical_scaling(self.problem, n_columns, self.random_state, self.n_threads)
+            self._scores[n_columns] = _spread(scores, self.random_state)
+        return self._scores[n_columns].copy()
 
 
 def classical_scaling(
@@ -133,13 +155,6 @@ def _spread(scores, random_state) -> np.ndarray:
         noise = random_state.normal(size=(len(scores), int(thin.sum())))
         scores[:, thin] += SPREAD * max(width.max(), np.finfo(np.float32).tiny) * noise
     return scores
-
-
-def _n_pairs(problem) -> float:
-    n = problem.n_points
-    if problem.weights is None:
-        return float(n * (n - 1))
-    return float(problem.weights.sum(dtype=np.float64))
 
 
 def _row_mean_squares(S, weights):
