@@ -11,11 +11,13 @@ from finsler_ext.dissimilarity.readers import (
     read_matrix,
 )
 
-__all__ = ["MISSING", "DirectedInput", "checked_dissimilarities", "is_symmetric"]
+__all__ = ["MISSING", "ROUNDING", "DirectedInput", "checked_dissimilarities", "is_symmetric"]
 
 MISSING = ("ignore", "geodesic")
 # Rows compared at a time.
 BLOCK_ROWS = 1024
+# Asymmetry below this share of the largest entry is rounding.
+ROUNDING = 1e-6
 
 
 class DirectedInput:
@@ -60,17 +62,17 @@ def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> Dire
     lowest, highest = D.min(), D.max()  # nan if there is any
     incomplete = bool(np.isnan(lowest))
     if incomplete:
-        lowest, highest = np.nanmin(D), np.nanmax(D)
+        lowest, highest = np.fmin.reduce(D, axis=None), np.fmax.reduce(D, axis=None)
     if lowest < 0:
         i, j = np.argwhere(D < 0)[0]
         raise ValueError(
-            f"Dissimilarities must not be negative, but D[{i}, {j}] = {D[i, j]:g}. Turn "
-            "similarities or probabilities into dissimilarities first, e.g. by −log "
-            "(finsler_ext.dissimilarity.readers.read_transition_probabilities)."
+            f"Negative values in data: dissimilarities must be ≥ 0, but D[{i}, {j}] = "
+            f"{D[i, j]:g}. Turn similarities or probabilities into dissimilarities first, e.g. "
+            "by −log (finsler_ext.dissimilarity.readers.read_transition_probabilities)."
         )
     if np.isinf(highest):
         _refuse_unreachable(D, missing)
-    if not highest > 0:
+    if highest == 0:
         raise ValueError("All dissimilarities are 0: there is nothing to embed.")
     given = _checked_weights(weights, D.shape, D.dtype)
     if incomplete:
@@ -89,12 +91,19 @@ def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> Dire
     return DirectedInput(np.ascontiguousarray(D), given)
 
 
-def is_symmetric(matrix: np.ndarray) -> bool:
-    """Bitwise, and without a second matrix."""
-    return all(
-        np.array_equal(matrix[start : start + BLOCK_ROWS], matrix[:, start : start + BLOCK_ROWS].T)
-        for start in range(0, matrix.shape[0], BLOCK_ROWS)
-    )
+def is_symmetric(matrix: np.ndarray, rtol: float = 0.0) -> bool:
+    """Up to ``rtol`` of the largest entry (nan equals nan), and without a second matrix."""
+    allowed = rtol * float(np.nanmax(np.abs(matrix))) if rtol else 0.0
+    for start in range(0, matrix.shape[0], BLOCK_ROWS):
+        there = matrix[start : start + BLOCK_ROWS]
+        back = matrix[:, start : start + BLOCK_ROWS].T
+        if rtol == 0.0:
+            same = np.array_equal(there, back, equal_nan=True)
+        else:
+            same = np.allclose(there, back, rtol=0.0, atol=allowed, equal_nan=True)
+        if not same:
+            return False
+    return True
 
 
 def _refuse_unreachable(D, missing):
@@ -124,4 +133,6 @@ def _checked_weights(weights, shape, dtype):
         )
     if not np.all(np.isfinite(weights)) or weights.min() < 0:
         raise ValueError("weights must be finite and not negative.")
+    if is_symmetric(weights, ROUNDING) and not is_symmetric(weights):
+        weights = (weights + weights.T) / 2
     return weights

@@ -13,7 +13,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from finsler_ext._mds_input import DirectedInput, checked_dissimilarities
+from finsler_ext._mds_input import (
+    ROUNDING,
+    DirectedInput,
+    checked_dissimilarities,
+    is_symmetric,
+)
 from finsler_ext._mds_solve import Settings, StressResult, solve
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances, distances_of_new
@@ -144,8 +149,8 @@ def finsler_mds_gd(
     max_iter : int, default=100
         Epochs, over which the learning rate falls to zero.
     learning_rate : float, optional
-        Longest step of a coordinate in one epoch, in the units of D; by default a fiftieth of
-        the size of D.
+        Longest step of a coordinate in one epoch, in the units of D; by default a tenth of the
+        root mean square of D.
     weight_decay : float, default=1e-5
 
     Returns
@@ -352,7 +357,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             (n_new, n_samples) dissimilarities from the new points to the training points
         incoming : array of shape (n_samples, n_new), optional
             If "precomputed": dissimilarities from the training points to the new ones. Left
-            out of the stress where nan or not given.
+            out of the stress where nan or not given, unless those of the training points are
+            symmetric: then X stands for both directions.
         local_scale : array of shape (n_new,), optional
             Scale of the new points, needed if the model's ``local_scale`` is an array.
         """
@@ -423,9 +429,16 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _given_distances(self, X, incoming):
-        there = np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=np.float64)
-        back = np.full_like(there, np.nan)
-        if incoming is not None:
+        if scipy.sparse.issparse(X):
+            there = np.full(X.shape, np.nan)
+            entries = X.tocoo()
+            there[entries.coords] = entries.data
+        else:
+            there = np.array(X, dtype=np.float64)
+        if incoming is None:
+            symmetric = is_symmetric(self.dissimilarity_matrix_, ROUNDING)
+            back = there.copy() if symmetric else np.full_like(there, np.nan)
+        else:
             back = np.array(incoming, dtype=np.float64).T
             if back.shape != there.shape:
                 raise ValueError(
@@ -499,6 +512,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed()
         tags.input_tags.allow_nan = self._is_precomputed()
+        tags.input_tags.positive_only = self._is_precomputed()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
