@@ -17,9 +17,10 @@ from finsler_ext.layout.stress_initial import STARTS, InitialLayout
 from finsler_ext.layout.stress_majorization import Descent, majorize
 from finsler_ext.randers import check_omega_norm
 
-__all__ = ["METHODS", "Settings", "StressResult", "solve"]
+__all__ = ["GD_EPOCHS", "METHODS", "SMACOF_ITERATIONS", "Settings", "StressResult", "solve"]
 
 METHODS = ("smacof", "gd")
+GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
 # A drift is searched on no more points than this: a sample lies in the same wind.
 SEARCH_POINTS = 2000
 

@@ -13,15 +13,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from finsler_ext._mds_input import (
-    ROUNDING,
-    DirectedInput,
-    checked_dissimilarities,
-    is_symmetric,
-)
-from finsler_ext._mds_solve import Settings, StressResult, solve
+from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
+from finsler_ext._mds_input import DirectedInput, checked_dissimilarities
+from finsler_ext._mds_solve import GD_EPOCHS, SMACOF_ITERATIONS, Settings, StressResult, solve
+from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
-from finsler_ext.dissimilarity.directed_distances import directed_distances, distances_of_new
+from finsler_ext.dissimilarity.directed_distances import directed_distances
 from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
 from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.metrics import density_height, skew_fidelity
@@ -32,154 +29,6 @@ __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 MEANINGFUL_SIGN = 0.6
 # With less of the skew part expressible by heights than this, most of it turns in circles.
 MOSTLY_CYCLIC = 0.5
-GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
-
-
-def finsler_smacof(
-    D,
-    *,
-    n_components=3,
-    omega_norm=0.5,
-    weights=None,
-    init="finsler",
-    n_init=4,
-    max_iter=SMACOF_ITERATIONS,
-    eps=1e-6,
-    accelerate=True,
-    missing="ignore",
-    random_state=None,
-    n_jobs=None,
-    verbose=False,
-) -> StressResult:
-    """Embed directed dissimilarities by majorisation of the directed stress.
-
-    Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
-
-        L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,   F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i).
-
-    Every iteration is one pass over the pairs, and the stress never rises.
-
-    Parameters
-    ----------
-    D : array, sparse matrix or networkx graph
-        D[i, j] is the dissimilarity from i to j; nan or absent pairs get weight 0. float32
-        stays float32 and takes half the memory and time.
-    n_components : int, default=3
-        All columns: the last one is the height.
-    omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift; 0 is SMACOF on (D + Dᵀ)/2. "auto" searches for the drift with the
-        lowest stress.
-    weights : array of shape (n, n), optional
-        Symmetric. Asymmetric weights need `finsler_mds_gd`.
-    init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
-        "finsler" is classical MDS of (D + Dᵀ)/2 with its last axis turned to where the row
-        means of D − Dᵀ point; "isomap" is classical MDS in m − 1 columns and a zero height.
-    n_init : int, default=4
-        Number of starts with ``init="random"``; the best counts.
-    max_iter : int, default=300
-    eps : float, default=1e-6
-        Stop when the stress falls by less than this share of itself.
-    accelerate : bool, default=True
-        Momentum, as long as the stress falls with it.
-    missing : {"ignore", "geodesic"}, default="ignore"
-        "geodesic" replaces D by the shortest directed paths over the known pairs.
-    random_state : int, RandomState or None
-    n_jobs : int or None
-        Threads; the result does not depend on them.
-    verbose : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    StressResult
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from finsler_ext.randers import randers_distances
-    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
-    >>> result = finsler_smacof(randers_distances(Y, 0.3), omega_norm=0.3, eps=1e-9)
-    >>> bool(result.normalized_stress < 1e-6)
-    True
-    """
-    directed = checked_dissimilarities(D, weights, missing=missing)
-    settings = Settings(
-        n_components=n_components,
-        omega_norm=omega_norm,
-        method="smacof",
-        init=init,
-        n_init=n_init,
-        max_iter=max_iter,
-        eps=eps,
-        accelerate=accelerate,
-        n_threads=resolve_n_jobs(n_jobs),
-        verbose=verbose,
-    )
-    return solve(directed, settings, check_random_state(random_state))
-
-
-def finsler_mds_gd(
-    D,
-    *,
-    n_components=3,
-    omega_norm=0.5,
-    weights=None,
-    init="isomap",
-    n_init=4,
-    max_iter=GD_EPOCHS,
-    learning_rate=None,
-    weight_decay=1e-5,
-    missing="ignore",
-    random_state=None,
-    n_jobs=None,
-    verbose=False,
-) -> StressResult:
-    """Embed directed dissimilarities by gradient descent of the directed stress.
-
-    Minimises the same stress as `finsler_smacof`, with any weights, by Adam with cosine
-    annealing. Nothing keeps its stress from rising on the way; prefer `finsler_smacof` where
-    weights are symmetric.
-
-    Parameters
-    ----------
-    D, n_components, omega_norm, init, n_init, missing, random_state, n_jobs, verbose
-        As in `finsler_smacof`.
-    weights : array of shape (n, n), optional
-        w_ij need not equal w_ji.
-    max_iter : int, default=100
-        Epochs, over which the learning rate falls to zero.
-    learning_rate : float, optional
-        Longest step of a coordinate in one epoch, in the units of D; by default a tenth of the
-        root mean square of D.
-    weight_decay : float, default=1e-5
-
-    Returns
-    -------
-    StressResult
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from finsler_ext.randers import randers_distances
-    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
-    >>> result = finsler_mds_gd(randers_distances(Y, 0.3), omega_norm=0.3)
-    >>> result.embedding.shape, len(result.stress_history)
-    ((50, 3), 100)
-    """
-    directed = checked_dissimilarities(D, weights, missing=missing)
-    settings = Settings(
-        n_components=n_components,
-        omega_norm=omega_norm,
-        method="gd",
-        init=init,
-        n_init=n_init,
-        max_iter=max_iter,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        n_threads=resolve_n_jobs(n_jobs),
-        verbose=verbose,
-    )
-    return solve(directed, settings, check_random_state(random_state))
 
 
 class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -200,8 +49,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         All columns: two for the map and one for the height.
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
-        with the lowest stress: right for directed data; for ordinary data it tends to a small
-        one, at which the height is one more map column.
+        with the lowest stress (some twenty fits, on at most 2000 of the points). That is the
+        right one for data directed by nature; for ordinary data a larger drift may leave less
+        of the height to distances, at a higher stress.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, or "precomputed": X is then a directed matrix (dense, or
         sparse, or a networkx graph), X[i, j] being the dissimilarity from i to j, nan or
@@ -365,9 +215,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         if self._is_precomputed():
-            there, back = self._given_distances(X, incoming)
+            there, back = given_distances(self, X, incoming)
         else:
-            there, back = self._own_distances(X, local_scale)
+            there, back = constructed_distances(self, X, local_scale)
         placed = place_points(
             self.embedding_, there, back, self.omega_norm_, resolve_n_jobs(self.n_jobs)
         )
@@ -428,55 +278,6 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_threads=n_threads,
         )
 
-    def _given_distances(self, X, incoming):
-        if scipy.sparse.issparse(X):
-            there = np.full(X.shape, np.nan)
-            entries = X.tocoo()
-            there[entries.coords] = entries.data
-        else:
-            there = np.array(X, dtype=np.float64)
-        if incoming is None:
-            symmetric = is_symmetric(self.dissimilarity_matrix_, ROUNDING)
-            back = there.copy() if symmetric else np.full_like(there, np.nan)
-        else:
-            back = np.array(incoming, dtype=np.float64).T
-            if back.shape != there.shape:
-                raise ValueError(
-                    f"incoming must have shape {there.shape[::-1]} (training points, new points), "
-                    f"got {back.shape[::-1]}."
-                )
-        known = np.isfinite(there) | np.isfinite(back)
-        if not known.any(axis=1).all():
-            row = int(np.flatnonzero(~known.any(axis=1))[0])
-            raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
-        if (there < 0).any() or (back < 0).any():
-            raise ValueError("Dissimilarities must not be negative.")
-        there[np.isinf(there)], back[np.isinf(back)] = np.nan, np.nan
-        return there, back
-
-    def _own_distances(self, X, local_scale):
-        new_scale = None
-        if not isinstance(self.local_scale, str):
-            if local_scale is None:
-                raise ValueError(
-                    "local_scale is an array, so new points need theirs: pass "
-                    "transform(X, local_scale=...), in the same units."
-                )
-            given = np.asarray(self.local_scale, dtype=np.float64)
-            level = np.exp(np.log(given).mean())
-            new_scale = np.asarray(local_scale, dtype=np.float64) / level
-            if new_scale.shape != (X.shape[0],) or not np.all(new_scale > 0):
-                raise ValueError("local_scale must have a positive entry for every new point.")
-        return distances_of_new(
-            X,
-            self._X,
-            self._known,
-            metric=self.metric,
-            metric_kwds=self.metric_params,
-            local_scale=self.local_scale,
-            new_scale=new_scale,
-        )
-
     def _score(self) -> None:
         """Say how much of the asymmetry the height carries."""
         Y, D = self.embedding_, self.dissimilarity_matrix_
@@ -520,4 +321,4 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 def _all_rows_equal(X) -> bool:
     if scipy.sparse.issparse(X):
         return abs(X[1:] - X[np.zeros(X.shape[0] - 1, dtype=np.intp)]).max() == 0
-    return bool((X == X[:1]).all())
+    return bool((X[:1] == X).all())

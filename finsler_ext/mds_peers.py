@@ -146,9 +146,9 @@ def _euclidean(D, n_components, max_iter, eps, init, random_state, n_jobs):
         )
     n_threads = resolve_n_jobs(n_jobs)
     problem = stress_problem(directed.distances, None, n_threads)
-    start = InitialLayout(
-        init, n_components, problem, check_random_state(random_state), n_threads
-    )(0.0)
+    start = InitialLayout(init, n_components, problem, check_random_state(random_state), n_threads)(
+        0.0
+    )
     run = majorize(problem, start, 0.0, max_iter=max_iter, eps=eps, n_threads=n_threads)
     return problem, run
 

@@ -121,7 +121,7 @@ def read_edge_list(
     if names is None:
         met = dict.fromkeys(end for edge in edges for end in (edge[0], edge[1]))
         try:
-            names = sorted(met)  # type: ignore[type-var]
+            names = sorted(met)
         except TypeError:
             names = list(met)
     names = list(names)
@@ -131,7 +131,9 @@ def read_edge_list(
         try:
             source, target = place[edge[0]], place[edge[1]]
         except KeyError as unknown:
-            raise ValueError(f"names does not have {unknown.args[0]!r}, which is in edges.") from None
+            raise ValueError(
+                f"names does not have {unknown.args[0]!r}, which is in edges."
+            ) from None
         length = float(edge[2]) if len(edge) == 3 else 1.0
         if not length >= 0 or np.isinf(length):
             raise ValueError(

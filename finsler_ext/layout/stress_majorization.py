@@ -94,9 +94,7 @@ def majorize(
                 break
     position = (position - position.mean(axis=1, keepdims=True)).T * problem.unit
     scale = problem.unit**2
-    return Descent(
-        np.ascontiguousarray(position), here.stress * scale, np.array(history) * scale
-    )
+    return Descent(np.ascontiguousarray(position), here.stress * scale, np.array(history) * scale)
 
 
 def step(problem: StressProblem, here: Slope, omega_norm: float) -> np.ndarray:

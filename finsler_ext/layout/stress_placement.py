@@ -76,7 +76,7 @@ def _place(start, stop, fixed, outgoing, incoming, omega, placed):
 
 @njit(nogil=True, cache=True)
 def _descend(y, fixed, out, into, omega):
-    n, m = fixed.shape
+    m = fixed.shape[1]
     normal, matrix = np.empty((m, m)), np.empty((m, m))
     gradient, trial = np.empty(m), np.empty(m)
     stress = _linearise(y, fixed, out, into, omega, normal, gradient)
