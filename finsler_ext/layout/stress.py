@@ -189,52 +189,92 @@ def _pull_kernel(start, stop, position, error, mean, weights, pull, sums):
         sums[i, 0], sums[i, 1] = misfit, lift
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def _square_sums(start, stop, D, weights, sums):
-    """Σ_j w_ij D_ij² and the number of pairs that count."""
+    """Σ_j w_ij D_ij² and Σ_j w_ij, the diagonal left out."""
     n = D.shape[0]
     for i in range(start, stop):
-        squares, count = 0.0, 0.0
-        for j in range(n):
-            if i != j and (weights.shape[0] == 0 or weights[i, j] > 0.0):
-                weight = np.float64(weights[i, j]) if weights.shape[0] > 0 else 1.0
-                squares += weight * np.float64(D[i, j]) ** 2
-                count += weight
+        row, squares, count = D[i], 0.0, 0.0
+        if weights.shape[0] > 0:
+            weight = weights[i]
+            for j in range(n):
+                squares += weight[j] * np.float64(row[j]) * np.float64(row[j])
+                count += weight[j]
+        else:
+            for j in range(n):
+                squares += np.float64(row[j]) * np.float64(row[j])
+            squares -= np.float64(row[i]) * np.float64(row[i])
+            count = n - 1.0
         sums[i, 0], sums[i, 1] = squares, count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
+def _transposed_tile(D, top, left, height, width, tile):
+    """tile[i, j] = D[left + j, top + i]: columns of D, read along its rows."""
+    for j in range(width):
+        row = D[left + j, top : top + height]
+        for i in range(height):
+            tile[i, j] = row[i]
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def _halves(start, stop, D, weights, scale, mean, row_sum):
     """mean_ij = S_ij and row_sum_i = Σ_j w_ij K_ij."""
     n = D.shape[0]
+    half = D.dtype.type(0.5 * scale)
+    tile = np.empty((TILE, TILE), dtype=D.dtype)
     row_sum[start:stop] = 0.0
     for top in range(start, stop, TILE):
+        height = min(TILE, stop - top)
         for left in range(0, n, TILE):
-            for i in range(top, min(top + TILE, stop)):
+            width = min(TILE, n - left)
+            _transposed_tile(D, top, left, height, width, tile)
+            for i in range(height):
+                there, back = D[top + i, left : left + width], tile[i, :width]
+                out = mean[top + i, left : left + width]
                 part = 0.0
-                for j in range(left, min(left + TILE, n)):
-                    there, back = scale * D[i, j], scale * D[j, i]
-                    mean[i, j] = 0.5 * (there + back)
-                    weight = weights[i, j] if weights.shape[0] > 0 else 1.0
-                    part += weight * 0.5 * (there - back)
-                row_sum[i] += part
-            for i in range(max(top, left), min(top + TILE, stop, left + TILE)):
-                mean[i, i] = 0.0
+                if weights.shape[0] > 0:
+                    weight = weights[top + i, left : left + width]
+                    for j in range(width):
+                        out[j] = half * (there[j] + back[j])
+                        part += np.float64(weight[j]) * (np.float64(there[j]) - back[j])
+                else:
+                    for j in range(width):
+                        out[j] = half * (there[j] + back[j])
+                        part += np.float64(there[j]) - back[j]
+                row_sum[top + i] += 0.5 * scale * part
+    for i in range(start, stop):
+        mean[i, i] = 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def _skew_sums(start, stop, D, weights, scale, level, sums):
     """Σ_j w_ij K_ij² and Σ_j w_ij (K_ij − u_j + u_i)²."""
     n = D.shape[0]
+    half = 0.5 * scale
+    tile = np.empty((TILE, TILE), dtype=D.dtype)
     sums[start:stop] = 0.0
     for top in range(start, stop, TILE):
+        height = min(TILE, stop - top)
         for left in range(0, n, TILE):
-            for i in range(top, min(top + TILE, stop)):
-                whole, rest = 0.0, 0.0
-                for j in range(left, min(left + TILE, n)):
-                    weight = weights[i, j] if weights.shape[0] > 0 else 1.0
-                    half = 0.5 * scale * (np.float64(D[i, j]) - np.float64(D[j, i]))
-                    whole += weight * half**2
-                    rest += weight * (half - level[j] + level[i]) ** 2
-                sums[i, 0] += whole
-                sums[i, 1] += rest
+            width = min(TILE, n - left)
+            _transposed_tile(D, top, left, height, width, tile)
+            other = level[left : left + width]
+            for i in range(height):
+                there, back = D[top + i, left : left + width], tile[i, :width]
+                own, whole, rest = level[top + i], 0.0, 0.0
+                if weights.shape[0] > 0:
+                    weight = weights[top + i, left : left + width]
+                    for j in range(width):
+                        skew = half * (np.float64(there[j]) - back[j])
+                        left_over = skew - other[j] + own
+                        whole += weight[j] * skew * skew
+                        rest += weight[j] * left_over * left_over
+                else:
+                    for j in range(width):
+                        skew = half * (np.float64(there[j]) - back[j])
+                        left_over = skew - other[j] + own
+                        whole += skew * skew
+                        rest += left_over * left_over
+                sums[top + i, 0] += whole
+                sums[top + i, 1] += rest
