@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._mds_input import checked_dissimilarities
 from finsler_ext._threads import one_blas_thread
@@ -248,16 +249,16 @@ def _strength(values, squares):
 
 def _reversible_eigenvalues(P):
     n = len(P)
+    if connected_components(P > 0, connection="strong")[0] > 1:
+        raise ValueError(
+            "P must be irreducible, but some points cannot be reached from others. Keep to a "
+            "strongly connected part."
+        )
     # The stationary distribution: the null vector of Pᵀ − I, with the sum fixed to 1.
     equations = np.vstack([P.T - np.eye(n), np.ones(n)])
     stationary, *_ = np.linalg.lstsq(equations, np.append(np.zeros(n), 1.0), rcond=None)
-    if stationary.min() <= 1e-14:
-        raise ValueError(
-            "P must be irreducible: some points are left for good. Keep to a strongly connected "
-            "part."
-        )
     flow = stationary[:, None] * P
-    root = np.sqrt(stationary)
+    root = np.sqrt(np.maximum(stationary, np.finfo(np.float64).tiny))
     return scipy.linalg.eigvalsh((flow + flow.T) / 2 / root / root[:, None])[::-1]
 
 
