@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 import scipy.linalg
 from numba import njit
-from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._threads import RowPool, one_blas_thread
 
@@ -24,6 +23,8 @@ FACTORISED_BELOW = 4000
 # A majorisation step need not be exact; the level of the skew part should be.
 STEP_TOLERANCE, STEP_ITERATIONS = 1e-4, 30
 EXACT_TOLERANCE, EXACT_ITERATIONS = 1e-12, 2000
+# Rows looked at together; a sparse copy of dense weights would be larger than they are.
+BLOCK_ROWS = 256
 
 
 class LaplacianSolver(Protocol):
@@ -104,8 +105,19 @@ def _product(start, stop, weights, degree, x, out):
 
 
 def n_groups(weights: np.ndarray) -> int:
-    """Number of groups of points between which all weights are zero."""
-    return int(connected_components(weights > 0, directed=False)[0])
+    """Number of groups of points between which all (symmetric) weights are zero."""
+    unseen = np.ones(len(weights), dtype=bool)
+    groups = 0
+    while unseen.any():
+        groups += 1
+        frontier = np.flatnonzero(unseen)[:1]
+        while frontier.size:
+            unseen[frontier] = False
+            reached = np.zeros_like(unseen)
+            for start in range(0, frontier.size, BLOCK_ROWS):
+                reached |= (weights[frontier[start : start + BLOCK_ROWS]] > 0).any(axis=0)
+            frontier = np.flatnonzero(reached & unseen)
+    return groups
 
 
 def solver_of(weights: np.ndarray, n_threads: int = 1) -> LaplacianSolver:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 from sklearn.manifold import smacof
 
 from finsler_ext._threads import RowPool
@@ -9,6 +10,7 @@ from finsler_ext.layout.laplacian import (
     FactorisedLaplacian,
     IterativeLaplacian,
     UniformLaplacian,
+    n_groups,
     solver_of,
 )
 from finsler_ext.layout.stress import slope, stress_problem
@@ -209,6 +211,15 @@ def test_conjugate_gradients_cut_short_still_lower_the_stress(monkeypatch):
     monkeypatch.undo()
     exact = majorize(stress_problem(D, W), start, 0.9, max_iter=60, eps=0, accelerate=False)
     assert run.stress == pytest.approx(exact.stress, rel=0.05)
+
+
+def test_groups_are_connected_components(monkeypatch):
+    monkeypatch.setattr("finsler_ext.layout.laplacian.BLOCK_ROWS", 3)
+    rng = np.random.default_rng(12)
+    for share in (0.0, 0.01, 0.02, 0.05, 0.5):
+        W = np.triu(rng.random((60, 60)) < share, 1).astype(float)
+        W = W + W.T
+        assert n_groups(W) == connected_components(W, directed=False)[0]
 
 
 def test_weights_that_fall_apart_are_refused():
