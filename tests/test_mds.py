@@ -157,6 +157,16 @@ def test_directed_distances_give_back_their_points(init):
     assert mirrored.embedding[:, -1] == pytest.approx(-Y[:, -1], abs=1e-2)
 
 
+@pytest.mark.parametrize("init", ["finsler", "isomap"])  # on a line, points cannot pass each other
+@pytest.mark.parametrize("n_components", [1, 2, 6])
+def test_any_number_of_columns(n_components, init):
+    Y, D = windy(n=5, m=1)
+    result = finsler_smacof(D, n_components=n_components, omega_norm=0.3, init=init, random_state=0)
+    assert result.embedding.shape == (5, n_components)
+    assert result.normalized_stress < 1e-3
+    assert np.corrcoef(result.embedding[:, -1], Y[:, -1])[0, 1] > 0.99
+
+
 def test_the_order_of_the_rows_does_not_matter():
     _, D = windy(noise=0.2)
     rows = np.random.default_rng(0).permutation(len(D))

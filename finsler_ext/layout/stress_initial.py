@@ -73,7 +73,7 @@ class InitialLayout:
             return problem.unit * np.column_stack([scores, np.zeros(len(scores))])
         # Without drift or skew nothing would ever move a height of zero: all columns are map.
         scores = self._classical(m)
-        if self.init == "finsler":
+        if self.init == "finsler" or m == 1:
             scores = _turned_to(scores, problem.level, omega_norm)
         return problem.unit * scores
 
@@ -142,8 +142,8 @@ def _turned_to(scores, level, omega_norm) -> np.ndarray:
         axis = direction / size
         frame, _ = np.linalg.qr(np.column_stack([axis, np.eye(len(axis))]))
         across = scores @ frame[:, 1:]
-        _, _, turn = np.linalg.svd(across, full_matrices=False)
-        scores = np.column_stack([across @ turn.T, scores @ axis])
+        turn = np.linalg.eigh(across.T @ across)[1][:, ::-1]
+        scores = np.column_stack([across @ turn, scores @ axis])
     height = scores[:, -1]
     power = float(height @ height)
     slope = float(height @ level) / power if power > 0 else 0.0
