@@ -17,7 +17,15 @@ from finsler_ext.layout.stress_initial import STARTS, InitialLayout
 from finsler_ext.layout.stress_majorization import Descent, majorize
 from finsler_ext.randers import check_omega_norm
 
-__all__ = ["GD_EPOCHS", "METHODS", "SMACOF_ITERATIONS", "Settings", "StressResult", "solve"]
+__all__ = [
+    "GD_EPOCHS",
+    "METHODS",
+    "SMACOF_ITERATIONS",
+    "Settings",
+    "StressResult",
+    "check_settings",
+    "solve",
+]
 
 METHODS = ("smacof", "gd")
 GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
@@ -67,7 +75,8 @@ class StressResult(NamedTuple):
 
 def solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
     """Minimise the directed stress; of several random starts the best counts."""
-    _check(directed, settings)
+    check_settings(settings)
+    _check_fit(directed, settings)
     objective, stand_in, gradient_share = _objective(directed, settings)
     found = None
     omega = settings.omega_norm
@@ -95,7 +104,8 @@ def _is(init, name: str) -> bool:
     return isinstance(init, str) and init == name
 
 
-def _check(directed, settings) -> None:
+def check_settings(settings: Settings) -> None:
+    """Whatever can be refused before looking at the data."""
     if settings.method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {settings.method!r}.")
     if isinstance(settings.omega_norm, str):
@@ -111,8 +121,22 @@ def _check(directed, settings) -> None:
             raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}.")
     if not settings.eps >= 0:
         raise ValueError(f"eps must be a number ≥ 0, got {settings.eps!r}.")
-    if settings.method == "smacof" and not directed.symmetric_weights:
-        one_way = (directed.weights > 0) != (directed.weights > 0).T
+    rate = settings.learning_rate
+    if rate is not None and not rate > 0:
+        raise ValueError(f"learning_rate must be positive, or None; got {rate!r}.")
+    if isinstance(settings.init, str):
+        if settings.init not in STARTS:
+            raise ValueError(f"init must be one of {STARTS} or an array, got {settings.init!r}.")
+    elif not np.all(np.isfinite(settings.init)):
+        raise ValueError("init: an array must not contain nan or inf.")
+
+
+def _check_fit(directed: DirectedInput, settings: Settings) -> None:
+    """Whether data and settings go together."""
+    weights = directed.weights
+    if weights is not None and settings.method == "smacof" and not directed.symmetric_weights:
+        known = weights > 0
+        one_way = known != known.T
         cause = (
             f"{int(one_way.sum()) // 2} pairs are known in one direction only, or weighted so"
             if one_way.any()
@@ -124,20 +148,14 @@ def _check(directed, settings) -> None:
             "method='gd' (finsler_mds_gd), make the weights symmetric, or complete missing "
             "pairs along shortest paths (missing='geodesic')."
         )
-    init = settings.init
-    if isinstance(init, str):
-        if init not in STARTS:
-            raise ValueError(f"init must be one of {STARTS} or an array, got {init!r}.")
-    else:
+    if not isinstance(settings.init, str):
         n, m = len(directed.distances), settings.n_components
-        shape = np.shape(init)
+        shape = np.shape(settings.init)
         if len(shape) != 2 or shape[0] != n or shape[1] not in (m - 1, m) or shape[1] == 0:
             raise ValueError(
                 f"init: an array must have shape ({n}, {m}), or ({n}, {m - 1}) for a map whose "
                 f"height starts at zero; got {shape}."
             )
-        if not np.all(np.isfinite(init)):
-            raise ValueError("init: an array must not contain nan or inf.")
 
 
 def _objective(directed, settings):

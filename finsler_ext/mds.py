@@ -14,14 +14,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
-from finsler_ext._mds_input import DirectedInput, checked_dissimilarities
-from finsler_ext._mds_solve import GD_EPOCHS, SMACOF_ITERATIONS, Settings, StressResult, solve
+from finsler_ext._mds_input import (
+    ROUNDING,
+    DirectedInput,
+    checked_dissimilarities,
+    is_symmetric,
+)
+from finsler_ext._mds_solve import (
+    GD_EPOCHS,
+    SMACOF_ITERATIONS,
+    Settings,
+    StressResult,
+    check_settings,
+    solve,
+)
 from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances
 from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
 from finsler_ext.layout.stress_placement import place_points
-from finsler_ext.metrics import density_height, skew_fidelity
+from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
@@ -165,7 +177,6 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Weight of every pair in the stress.
         """
         n_threads = resolve_n_jobs(self.n_jobs)
-        directed = self._directed_input(X, weights, n_threads)
         max_iter = self.max_iter
         if max_iter is None:
             max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
@@ -181,6 +192,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_threads=n_threads,
             verbose=self.verbose,
         )
+        check_settings(settings)
+        directed = self._directed_input(X, weights, n_threads)
         result = solve(directed, settings, check_random_state(self.random_state))
         self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
         self.stress_ = result.stress
@@ -244,7 +257,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = self._validated(X, reset=True)
         if self._is_precomputed():
             directed = checked_dissimilarities(X, weights, missing=self.missing)
-            self.local_scale_ = None
+            self._known = self._X = self.local_scale_ = None
         else:
             known = self._construct(X, n_threads)
             self._known, self._X = known, X
@@ -281,14 +294,15 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _score(self) -> None:
         """Say how much of the asymmetry the height carries."""
         Y, D = self.embedding_, self.dissimilarity_matrix_
-        varied = self.local_scale_ is not None and np.ptp(self.local_scale_) > 0
-        if varied:
-            self.skew_fidelity_ = skew_fidelity(
-                Y, graph=self._known.graph, local_scale=self.local_scale_
-            )
+        known, scale, nan = self._known, self.local_scale_, float("nan")
+        self.density_height_ = nan
+        if known is not None and scale is not None and np.ptp(scale) > 0:
+            self.skew_fidelity_ = skew_fidelity(Y, graph=known.graph, local_scale=scale)
+            self.density_height_ = density_height(Y, scale)
+        elif is_symmetric(D, ROUNDING):
+            self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
         else:
             self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
-        self.density_height_ = density_height(Y, self.local_scale_) if varied else float("nan")
         if self.verbose:
             print(self.skew_fidelity_)
         if self.gradient_share_ < MOSTLY_CYCLIC:

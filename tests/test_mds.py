@@ -224,6 +224,16 @@ def test_auto_finds_no_drift_in_symmetric_data():
     assert np.isnan(model.gradient_share_)
 
 
+def test_an_asymmetry_of_rounding_is_no_asymmetry():
+    _, D = windy(omega=0.0)
+    D = D * (1 + 1e-9 * np.random.default_rng(0).random(D.shape))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = FinslerMDS(metric="precomputed").fit(D)
+    assert np.isnan(model.gradient_share_)
+    assert "no asymmetry" in str(model.skew_fidelity_)
+
+
 def test_auto_on_many_points_searches_a_sample(monkeypatch):
     monkeypatch.setattr("finsler_ext._mds_solve.SEARCH_POINTS", 60)
     _, D = windy(n=150, omega=0.4, noise=0.05)
@@ -447,6 +457,7 @@ def test_pairs_that_fall_apart_are_named():
         (np.eye(9), {"local_scale": "median"}, "local_scale"),
         (np.eye(9), {"local_scale": np.zeros(9)}, "local_scale must be positive"),
         (np.eye(9), {"eps": -1}, "eps"),
+        (np.eye(9), {"learning_rate": 0}, "learning_rate"),
     ],
 )
 def test_bad_features_and_parameters_are_named(X, options, match):

@@ -34,6 +34,8 @@ BLOCK = 512
 TILE = 64
 # Keeps coincident points from dividing by zero; their offset is zero, so the value is free.
 TINY = 1e-18
+# Below this share of Σ D² the skew part is rounding.
+NEGLIGIBLE_SKEW = 1e-12
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,12 @@ class StressProblem:
     @property
     def gradient_share(self) -> float:
         """Share of the skew part that is a difference of heights; nan if D is symmetric."""
-        return 1.0 - self.cyclic / self.skew if self.skew > 0 else float("nan")
+        return 1.0 - self.cyclic / self.skew if self.is_skew else float("nan")
+
+    @property
+    def is_skew(self) -> bool:
+        """Whether D is asymmetric beyond rounding."""
+        return self.skew > NEGLIGIBLE_SKEW * self.total
 
 
 class Slope(NamedTuple):

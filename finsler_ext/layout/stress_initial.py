@@ -31,8 +31,6 @@ EIGEN_TOLERANCE = 1e-4
 # A column without any extent (data of lower dimension) would stay without; this share of the
 # widest one is given to it.
 SPREAD = 1e-3
-# Below this share of Σ D² the skew part is rounding.
-NEGLIGIBLE_SKEW = 1e-12
 
 
 class InitialLayout:
@@ -67,8 +65,7 @@ class InitialLayout:
             width = np.sqrt(problem.total / problem.total_weight / (2 * m))
             noise = self.random_state.normal(size=(problem.n_points, m))
             return problem.unit * width * noise
-        skewed = problem.skew > NEGLIGIBLE_SKEW * problem.total
-        if self.init == "isomap" and m > 1 and omega_norm > 0 and skewed:
+        if self.init == "isomap" and m > 1 and omega_norm > 0 and problem.is_skew:
             scores = self._classical(m - 1)
             return problem.unit * np.column_stack([scores, np.zeros(len(scores))])
         # Without drift or skew nothing would ever move a height of zero: all columns are map.
