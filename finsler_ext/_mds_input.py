@@ -92,8 +92,11 @@ def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> Dire
 
 
 def is_symmetric(matrix: np.ndarray, rtol: float = 0.0) -> bool:
-    """Up to ``rtol`` of the largest entry (nan equals nan), and without a second matrix."""
-    allowed = rtol * float(np.nanmax(np.abs(matrix))) if rtol else 0.0
+    """Up to ``rtol`` of the largest entry, for entries ≥ 0; nan equals nan.
+
+    Looks at a block of rows at a time, so that no second matrix is needed.
+    """
+    allowed = rtol * float(np.fmax.reduce(matrix, axis=None)) if rtol else 0.0
     for start in range(0, matrix.shape[0], BLOCK_ROWS):
         there = matrix[start : start + BLOCK_ROWS]
         back = matrix[:, start : start + BLOCK_ROWS].T
