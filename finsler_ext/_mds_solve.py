@@ -9,6 +9,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from finsler_ext._mds_input import DirectedInput
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.laplacian import n_groups
 from finsler_ext.layout.stress import StressProblem, stress_problem
 from finsler_ext.layout.stress_descent import AsymmetricStress, descend
@@ -77,6 +78,11 @@ def solve(directed: DirectedInput, settings: Settings, random_state) -> StressRe
     """Minimise the directed stress; of several random starts the best counts."""
     check_settings(settings)
     _check_fit(directed, settings)
+    with one_blas_thread():
+        return _solve(directed, settings, random_state)
+
+
+def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
     objective, stand_in, gradient_share = _objective(directed, settings)
     found = None
     omega = settings.omega_norm

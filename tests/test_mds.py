@@ -65,7 +65,6 @@ ONE_WAY = {"check_estimators_pickle": "one-way missing pairs need method='gd'"}
 @parametrize_with_checks(
     [
         FinslerMDS(),
-        FinslerMDS(method="gd"),
         FinslerMDS(metric="precomputed"),
         FinslerMDS(metric="precomputed", method="gd"),
     ],

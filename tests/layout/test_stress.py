@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import procrustes
 from sklearn.manifold import smacof
 
 from finsler_ext._threads import RowPool
@@ -237,6 +238,20 @@ def test_classical_scaling_gives_back_euclidean_points():
         problem = stress_problem(randers_distances(Y, 0.0))
         scores = classical_scaling(problem, 3, np.random.RandomState(0)) * problem.unit
         assert randers_distances(scores, 0) == pytest.approx(randers_distances(Y, 0), abs=2e-3)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_a_start_with_missing_pairs_is_near_the_points(share):
+    rng = np.random.default_rng(13)
+    Y = rng.uniform(size=(200, 2))
+    D = randers_distances(Y, 0.0)
+    # the nearest ones are known, as in a graph, or any
+    order = D if share < 0.5 else rng.random(D.shape)
+    W = (order < np.quantile(order, share)).astype(float)
+    W = np.maximum(W, W.T) - np.eye(200) * W
+    problem = stress_problem(np.where(W > 0, D, 0.0), W)
+    scores = classical_scaling(problem, 2, np.random.RandomState(0))
+    assert procrustes(Y, scores)[2] < 0.02
 
 
 def test_the_finsler_start_finds_the_axis_of_the_drift():
