@@ -23,12 +23,9 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
         symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
         back = there.copy() if symmetric else np.full_like(there, np.nan)
     else:
-        back = np.array(incoming, dtype=np.float64).T
+        back = np.array(incoming, dtype=np.float64)
         if back.shape != there.shape:
-            raise ValueError(
-                f"incoming must have shape {there.shape[::-1]} (training points, new points), "
-                f"got {back.shape[::-1]}."
-            )
+            raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
     if (there < 0).any() or (back < 0).any():
         raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
     there[np.isinf(there)], back[np.isinf(back)] = np.nan, np.nan

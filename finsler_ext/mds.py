@@ -218,10 +218,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         X : array of shape (n_new, n_features); or, if ``metric="precomputed"``, of shape
             (n_new, n_samples) dissimilarities from the new points to the training points
-        incoming : array of shape (n_samples, n_new), optional
-            If "precomputed": dissimilarities from the training points to the new ones. Left
-            out of the stress where nan or not given, unless those of the training points are
-            symmetric: then X stands for both directions.
+        incoming : array of shape (n_new, n_samples), optional
+            If "precomputed": dissimilarities from the training points to the new ones,
+            ``incoming[i, j]`` from j to i. Left out of the stress where nan or not given, unless
+            those of the training points are symmetric: then X stands for both directions.
         local_scale : array of shape (n_new,), optional
             Scale of the new points, needed if the model's ``local_scale`` is an array.
         """

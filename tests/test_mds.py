@@ -380,13 +380,13 @@ def test_new_points_by_given_distances():
     Y, D = windy(n=120, omega=0.4)
     model = FinslerMDS(metric="precomputed", omega_norm=0.4, eps=1e-10, max_iter=3000)
     model.fit(D[:100, :100])
-    turned = model.transform(D[100:, :100], incoming=D[:100, 100:])
+    turned = model.transform(D[100:, :100], incoming=D[:100, 100:].T)
     outgoing_alone = model.transform(D[100:, :100])
     assert outgoing_alone == pytest.approx(turned, abs=0.02)
     heights = Y[100:, -1] - Y[:100, -1].mean()
     assert turned[:, -1] == pytest.approx(heights, abs=0.02)
-    with pytest.raises(ValueError, match="incoming must have shape"):
-        model.transform(D[100:, :100], incoming=D[100:, :100])
+    with pytest.raises(ValueError, match="incoming must have the shape"):
+        model.transform(D[100:, :100], incoming=D[:100, 100:])
     with pytest.raises(ValueError, match="New point 1 has no finite"):
         model.transform(np.where(np.arange(2)[:, None] == 1, np.inf, D[100:102, :100]))
 
