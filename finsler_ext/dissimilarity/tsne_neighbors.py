@@ -1,0 +1,143 @@
+"""Neighbours for t-SNE, as openTSNE's neighbour indices, none of which mirrors a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+from openTSNE.affinity import get_knn_index
+from openTSNE.nearest_neighbors import KNNIndex
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+
+from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext.dissimilarity.neighbors import (
+    exact_neighbors,
+    is_asymmetric,
+    precomputed_neighbors,
+)
+
+__all__ = ["DirectedIndex", "neighbor_index"]
+
+# "auto" compares all pairs up to this many points; openTSNE's Annoy takes as long from there.
+EXACT_UP_TO = 15_000
+# An asymmetric callable metric is compared on all pairs up to this size.
+ASYMMETRIC_UP_TO = 20_000
+# New rows compared with all points at a time.
+BLOCK_ROWS = 256
+EXACT_METHODS = ("auto", "exact")
+
+
+class DirectedIndex(KNNIndex):
+    """Exact neighbours of any metric, or of directed distances with metric="precomputed".
+
+    Missing neighbours have index −1 and distance inf.
+    """
+
+    def check_metric(self, metric):
+        return metric
+
+    def build(self):
+        if self.metric == "precomputed":
+            found = precomputed_neighbors(self.data, self.k + 1)
+            self.data = None  # places of new points come with distances of their own
+        else:
+            found = exact_neighbors(
+                self.data,
+                self.k + 1,
+                metric=self.metric,
+                metric_kwds=self.metric_params,
+                n_threads=resolve_n_jobs(self.n_jobs),
+            )
+        return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+
+    def between(self, rows, columns) -> np.ndarray:
+        """Directed distances from the points ``rows`` to the points ``columns``."""
+        kwds = self.metric_params or {}
+        if isinstance(self.metric, str):
+            return np.asarray(pairwise_distances(rows, columns, metric=self.metric, **kwds))
+        return cdist(rows, columns, lambda u, v: self.metric(u, v, **kwds))
+
+    def both_ways(self, query) -> tuple[np.ndarray, np.ndarray]:
+        """Distances from new points to all points, and from all points to new ones.
+
+        With metric="precomputed", a query has n columns, or 2n: to the points, and from them.
+        """
+        n = self.n_samples
+        if self.metric == "precomputed":
+            query = query.toarray() if scipy.sparse.issparse(query) else np.asarray(query, float)
+            if query.shape[1] not in (n, 2 * n):
+                raise ValueError(
+                    f"metric='precomputed': new rows need the distances to the {n} fitted points "
+                    f"(and, in {n} more columns, from them), got {query.shape[1]} columns."
+                )
+            return query[:, :n], query[:, -n:]
+        with one_blas_thread():
+            there = self.between(query, self.data)
+            if self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data):
+                there = _without_cancellation(query, self.data, there)
+            if callable(self.metric):
+                return there, self.between(self.data, query).T
+        return there, there
+
+    def query(self, query, k):
+        there, _ = self.both_ways(query)
+        near = np.argsort(there, axis=1, kind="stable")[:, :k]
+        return near, np.take_along_axis(there, near, axis=1)
+
+
+def _without_cancellation(query, data, distances):
+    """Distances that are small beside the norms, computed again from the differences."""
+    small = distances**2 < 1e-6 * (np.einsum("ij,ij->i", query, query)[:, None] + 1e-300)
+    row, column = np.nonzero(small)
+    step = np.asarray(query, dtype=np.float64)[row] - data[column]
+    distances[row, column] = np.sqrt(np.einsum("ij,ij->i", step, step))
+    return distances
+
+
+def neighbor_index(
+    data,
+    k: int,
+    *,
+    method: str | KNNIndex = "auto",
+    metric: str | Callable = "euclidean",
+    metric_params=None,
+    n_jobs: int = 1,
+    random_state=None,
+    verbose: bool = False,
+    knn_kwargs=None,
+) -> KNNIndex:
+    """The index that finds k neighbours (the point itself left out) of every point.
+
+    "exact" compares all pairs; so does "auto" up to 15,000 points, for directed distances and
+    for asymmetric metrics. Everything else is openTSNE's choice. With a seed, approximate
+    indices are built on one thread: they depend on the number of threads.
+    """
+    n = data.shape[0]
+    directed = metric == "precomputed"
+    if callable(metric) and is_asymmetric(metric, data, metric_params):
+        directed = True
+        if n > ASYMMETRIC_UP_TO:
+            raise ValueError(
+                f"metric: {metric!r} is asymmetric, and approximate neighbour search mixes up "
+                f"directions; all pairs are compared up to {ASYMMETRIC_UP_TO} points, X has {n}. "
+                "Compute the directed distances (a sparse matrix of the nearest ones will do) "
+                "and pass metric='precomputed'."
+            )
+    exact = isinstance(method, str) and (
+        directed or method == "exact" or (method == "auto" and n <= EXACT_UP_TO)
+    )
+    if exact:
+        return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+    return get_knn_index(
+        data,
+        method,
+        k=k,
+        metric=metric,
+        metric_params=metric_params,
+        n_jobs=resolve_n_jobs(n_jobs) if random_state is None else 1,
+        random_state=random_state,
+        verbose=verbose,
+        knn_kwargs=knn_kwargs,
+    )
