@@ -49,7 +49,7 @@ def edge_pairs(P: scipy.sparse.csr_matrix) -> EdgePairs:
     back = place.tocsc()
     there = back.tocsr()  # rows sorted by column
     indptr = _union_lengths(there.indptr, there.indices, back.indptr, back.indices)
-    other = np.empty(indptr[-1], dtype=np.int32)
+    other = np.empty(indptr[-1], dtype=np.uint32)
     out_at, in_at = np.full(indptr[-1], -1), np.full(indptr[-1], -1)
     _merge(
         there.indptr, there.indices, there.data, back.indptr, back.indices, back.data, indptr,
@@ -66,9 +66,9 @@ def edge_pairs_to_new(P: scipy.sparse.csr_matrix, n_reference: int) -> EdgePairs
     indptr = P.indptr.astype(np.int64)
     place = np.arange(P.nnz, dtype=np.int64)
     if P.shape[1] == n_reference:
-        return EdgePairs(indptr, P.indices.astype(np.int32), place, place, 0.5)
+        return EdgePairs(indptr, P.indices.astype(np.uint32), place, place, 0.5)
     outwards = P.indices < n_reference
-    other = np.where(outwards, P.indices, P.indices - n_reference).astype(np.int32)
+    other = np.where(outwards, P.indices, P.indices - n_reference).astype(np.uint32)
     return EdgePairs(
         indptr, other, np.where(outwards, place, -1), np.where(outwards, -1, place)
     )
@@ -165,9 +165,9 @@ def _attract(start, stop, at, point, indptr, other, out, into, constants, longes
         first, length = indptr[i], indptr[i + 1] - indptr[i]
         square[:length] = 0
         for c in range(m):
-            place = at[c, i]
+            place, row = at[c, i], point[c]
             for e in range(length):
-                apart = place - point[c, other[first + e]]
+                apart = place - row[other[first + e]]
                 step[c, e] = apart
                 square[e] += apart * apart
         up = one - one

@@ -6,13 +6,16 @@ its subtree is skipped. Neighbouring points share one walk: it collects what the
 sees, far cells as their centre of mass and near points as themselves, into one list, and every
 point of the group sums the list with the same vectorised loop.
 
-A cell of mass n, centre c and mean square radius b² stands for its points with an error of
-second order in b over the distance to the kernel's nearest singularity. W is smooth at 0, so
-that distance is never below √ν/(1 + ω): a cell is accepted when
+A far cell is stood for by four points of a quarter of its mass each, at the corners of a
+tetrahedron that has the centre and the covariance of the cell's points. The error is then of
+third order in the size of the cell over the distance to the kernel's nearest singularity, for
+any kernel and without its derivatives. (With the centre of mass alone it is of second order:
+for the same error θ has to be 0.2 in place of 0.5, and the walk takes two to four times as long.)
+W is smooth at 0, so that distance is never below √ν/(1 + ω): a cell is accepted when
 
-    4 b² ≤ θ² (R² + ν/(1 + ω)²),       R = distance from c to the box of the group,
+    s² ≤ θ² (R² + ν/(1 + ω)²),       R = distance from its centre to the box of the group,
 
-which for a cube filled evenly and far away is the usual "side/distance ≤ θ".
+with s² twelve times the largest variance of a coordinate: the side of a cube filled evenly.
 
 Fewer than three dimensions are padded with zeros, which leaves a quadtree or a binary tree.
 """
@@ -35,6 +38,10 @@ MORTON_BITS = 21
 # Points of a leaf, and of a group that shares one walk.
 LEAF_SIZE = 8
 GROUP_SIZE = 128
+# Share of the square of the kernel's own length that counts as distance. Layouts smaller than
+# that length cost next to nothing, and their forces nearly cancel: error at θ = 0.5 and 3000
+# points in clusters 0.2 across, ω = 0: 1.1 % with all of it, 0.12 % with a quarter.
+SOFTENING = 0.25
 
 
 class Octree(NamedTuple):
@@ -46,7 +53,7 @@ class Octree(NamedTuple):
     stop: np.ndarray
     skip: np.ndarray  # next node outside the subtree
     centre: np.ndarray  # (n_nodes, 3)
-    radius2: np.ndarray  # mean square distance to the centre
+    side2: np.ndarray  # square of the side, were the cell filled evenly
     reach: np.ndarray  # bound on the distance of any point to the centre
     root: np.ndarray  # Cholesky factor of the covariance, row by row
     group: np.ndarray  # nodes whose points share a walk
@@ -109,11 +116,12 @@ def tree_repulsion(
     at = tree.point if targets is None else np.ascontiguousarray(targets, dtype=dtype)
     n = at.shape[1]
     value, force = np.empty(n, dtype=dtype), np.empty((3, n), dtype=dtype)
-    softening = dof / (1.0 + omega_norm) ** 2
-    nodes = (tree.start, tree.stop, tree.skip, tree.centre, tree.radius2, tree.reach, tree.root)
+    softening = SOFTENING * dof / (1.0 + omega_norm) ** 2
+    theta2 = theta**2 * (1.0 - omega_norm**4)
+    nodes = (tree.start, tree.stop, tree.skip, tree.centre, tree.side2, tree.reach, tree.root)
     with RowPool(n, n_threads, heavy=True) as pool:
         pool.run(
-            kernel, at, alone, tree.point, *nodes, tree.group, theta**2, softening, constants,
+            kernel, at, alone, tree.point, *nodes, tree.group, theta2, softening, constants,
             value, force,
         )  # fmt: skip
     if alone:
@@ -150,7 +158,7 @@ def walk_kernel(kind: int):
 
     @njit(nogil=True, cache=True)
     def walk(
-        first, last, at, alone, point, start, stop, skip, centre, radius2, reach, root, group, theta2,
+        first, last, at, alone, point, start, stop, skip, centre, side2, reach, root, group, theta2,
         softening, constants, value, force,
     ):  # fmt: skip
         n_nodes = start.shape[0]
@@ -180,7 +188,7 @@ def walk_kernel(kind: int):
                 dy = max(max(ly - cy, cy - hy), 0.0)
                 dz = max(max(lz - cz, cz - hz), 0.0)
                 away2 = dx * dx + dy * dy + dz * dz + softening
-                if stop[k] - start[k] > 4 and 4.0 * radius2[k] <= theta2 * away2 and reach[k] * reach[k] <= away2:
+                if stop[k] - start[k] > 4 and side2[k] <= theta2 * away2 and reach[k] * reach[k] <= away2:
                     quarter = one * (stop[k] - start[k]) / 4
                     for v in range(4):
                         # vertices of a tetrahedron: +++, +--, -+-, --+
@@ -275,9 +283,9 @@ def _build(key, point, group_size):
         skip[k] = k + 1
     for k in range(n_nodes - 1, 0, -1):  # children come after their parent
         skip[parent[k]] = max(skip[parent[k]], skip[k])
-    centre, radius2, reach, root = _moments(point, start[:n_nodes], stop, skip)
+    centre, side2, reach, root = _moments(point, start[:n_nodes], stop, skip)
     return (
-        start[:n_nodes].copy(), stop[:n_nodes].copy(), skip[:n_nodes].copy(), centre, radius2,
+        start[:n_nodes].copy(), stop[:n_nodes].copy(), skip[:n_nodes].copy(), centre, side2,
         reach, root, group[:n_groups].copy(),
     )  # fmt: skip
 
@@ -286,7 +294,7 @@ def _build(key, point, group_size):
 def _moments(point, start, stop, skip):
     n_nodes = start.shape[0]
     centre = np.zeros((n_nodes, 3), dtype=np.float64)
-    radius2 = np.zeros(n_nodes, dtype=np.float64)
+    side2 = np.zeros(n_nodes, dtype=np.float64)
     reach = np.zeros(n_nodes, dtype=np.float64)
     root = np.zeros((n_nodes, 6), dtype=np.float64)  # first the covariance, then its factor
     step = np.zeros(3, dtype=np.float64)
@@ -324,7 +332,7 @@ def _moments(point, start, stop, skip):
                 child = skip[child]
         for c in range(6):
             root[k, c] /= count
-        radius2[k] = root[k, 0] + root[k, 2] + root[k, 5]
+        side2[k] = 12.0 * max(root[k, 0], root[k, 2], root[k, 5])
     for k in range(n_nodes):
         xx, yx, yy, zx, zy, zz = root[k]
         a = np.sqrt(xx)
@@ -332,7 +340,7 @@ def _moments(point, start, stop, skip):
         c = np.sqrt(max(yy - b * b, 0.0))
         e = (zy - d * b) / c if c > 0.0 else 0.0
         root[k] = a, b, c, d, e, np.sqrt(max(zz - d * d - e * e, 0.0))
-    return centre, radius2, reach, root
+    return centre, side2, reach, root
 
 
 @njit(inline="always", cache=True)
