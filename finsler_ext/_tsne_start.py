@@ -71,7 +71,7 @@ def _principal(X, columns, random_state):
     """Principal components; what the data cannot fill stays at zero until it is shaken."""
     found = min(columns, *X.shape) if not scipy.sparse.issparse(X) else min(columns, X.shape[1] - 1)
     start = np.zeros((X.shape[0], columns))
-    if found > 0:
+    if found > 0 and (scipy.sparse.issparse(X) or np.ptp(X, axis=0).any()):
         solver = TruncatedSVD if scipy.sparse.issparse(X) else PCA
         start[:, :found] = solver(found, random_state=random_state).fit_transform(X)
     return start

@@ -258,6 +258,8 @@ class FinslerTSNE(openTSNE.TSNE):
         P = affinities.P
         if self.metric == "precomputed" and X is not None and not is_symmetric_distance(X):
             return skew_fidelity(embedding, distances=X)
+        if callable(self.metric) and getattr(affinities, "directed_input", False):
+            return skew_fidelity(embedding, distances=affinities.neighbor_distances())
         scale = getattr(affinities, "local_scale", None)
         if scale is not None:
             return skew_fidelity(embedding, graph=P, local_scale=scale)

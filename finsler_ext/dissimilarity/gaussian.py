@@ -24,9 +24,7 @@ SCALE_FLOOR = 1e-3
 NEIGHBORS_PER_PERPLEXITY = 3.0
 
 
-def gaussian_scales(
-    distances: np.ndarray, perplexity: float, *, n_threads: int = 1
-) -> np.ndarray:
+def gaussian_scales(distances: np.ndarray, perplexity: float, *, n_threads: int = 1) -> np.ndarray:
     """σ_i such that row i of the conditional affinities has the given perplexity.
 
     Parameters

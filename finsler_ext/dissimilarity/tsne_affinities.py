@@ -22,7 +22,7 @@ from scipy.special import expit
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.gaussian import NEIGHBORS_PER_PERPLEXITY, gaussian_scales
 from finsler_ext.dissimilarity.geodesics import geodesic_neighbors as extend_along_paths
-from finsler_ext.dissimilarity.neighbors import with_self_first
+from finsler_ext.dissimilarity.neighbors import is_asymmetric, with_self_first
 from finsler_ext.dissimilarity.scales import mean_neighbor_distance, relative_scale
 from finsler_ext.dissimilarity.tsne_neighbors import BLOCK_ROWS, DirectedIndex, neighbor_index
 
@@ -81,7 +81,9 @@ class DirectedAffinities(Affinities):
         if (data is None) == (knn_index is None):
             raise ValueError("Give either data or knn_index, and not both.")
         self.affinity, self.n_jobs = affinity, n_jobs
-        self.directed_input = metric == "precomputed"
+        self.directed_input = metric == "precomputed" or (
+            callable(metric) and data is not None and is_asymmetric(metric, data, metric_params)
+        )
         if knn_index is None:
             knn_index = neighbor_index(
                 data, k, method=method, metric=metric, metric_params=metric_params, n_jobs=n_jobs,
@@ -125,6 +127,12 @@ class DirectedAffinities(Affinities):
         far = extend_along_paths(near, n_neighbors, data, distances=between)
         self.neighbors, self.distances = far.indices[:, 1:], far.distances[:, 1:].astype(float)
 
+    def neighbor_distances(self) -> scipy.sparse.csr_array:
+        """Directed distances on the neighbour edges, rows being sources."""
+        row, column = np.nonzero(self.neighbors >= 0)
+        edges = (self.distances[row, column], (row, self.neighbors[row, column]))
+        return scipy.sparse.csr_array(scipy.sparse.coo_array(edges, (self.n_samples,) * 2))
+
     def _row_scales(self, distances, **_) -> np.ndarray | None:
         raise NotImplementedError
 
@@ -162,9 +170,11 @@ class DirectedAffinities(Affinities):
             p += np.exp(_log_weight(square, self._between_scales(low, high, s), None, 0))
         return _normalised(
             _matrix(
-                np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate([p, p]),
+                np.concatenate([low, high]),
+                np.concatenate([high, low]),
+                np.concatenate([p, p]),
                 self.n_samples,
-            )  # fmt: skip
+            )
         )
 
     def _between_scales(self, low, high, s):

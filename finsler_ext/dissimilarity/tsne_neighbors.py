@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse
+from numba import njit
 from openTSNE.affinity import get_knn_index
 from openTSNE.nearest_neighbors import KNNIndex
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.dissimilarity.neighbors import (
     exact_neighbors,
     is_asymmetric,
@@ -42,6 +44,8 @@ class DirectedIndex(KNNIndex):
         if self.metric == "precomputed":
             found = precomputed_neighbors(self.data, self.k + 1)
             self.data = None  # places of new points come with distances of their own
+        elif self._plain_euclidean():
+            return euclidean_neighbors(self.data, self.k, resolve_n_jobs(self.n_jobs))
         else:
             found = exact_neighbors(
                 self.data,
@@ -51,6 +55,9 @@ class DirectedIndex(KNNIndex):
                 n_threads=resolve_n_jobs(self.n_jobs),
             )
         return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+
+    def _plain_euclidean(self) -> bool:
+        return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
 
     def between(self, rows, columns) -> np.ndarray:
         """Directed distances from the points ``rows`` to the points ``columns``."""
@@ -74,8 +81,8 @@ class DirectedIndex(KNNIndex):
                 )
             return query[:, :n], query[:, -n:]
         with one_blas_thread():
-            there = self.between(query, self.data)
-            if self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data):
+            there = self.between(_filled_up(query), self.data)[: query.shape[0]]
+            if self._plain_euclidean():
                 there = _without_cancellation(query, self.data, there)
             if callable(self.metric):
                 return there, self.between(self.data, query).T
@@ -87,6 +94,14 @@ class DirectedIndex(KNNIndex):
         return near, np.take_along_axis(there, near, axis=1)
 
 
+def _filled_up(query):
+    """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
+    missing = BLOCK_ROWS - query.shape[0]
+    if scipy.sparse.issparse(query) or missing <= 0:
+        return query
+    return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
+
+
 def _without_cancellation(query, data, distances):
     """Distances that are small beside the norms, computed again from the differences."""
     small = distances**2 < 1e-6 * (np.einsum("ij,ij->i", query, query)[:, None] + 1e-300)
@@ -94,6 +109,40 @@ def _without_cancellation(query, data, distances):
     step = np.asarray(query, dtype=np.float64)[row] - data[column]
     distances[row, column] = np.sqrt(np.einsum("ij,ij->i", step, step))
     return distances
+
+
+def euclidean_neighbors(X: np.ndarray, k: int, n_threads: int = 1):
+    """The k nearest of all pairs, the point itself left out; indices and exact distances.
+
+    Candidates come from ‖x‖² + ‖y‖² − 2xy, distances from the differences.
+    """
+    n = X.shape[0]
+    centred = X - X.mean(axis=0)
+    square = np.einsum("ij,ij->i", centred, centred)
+
+    def nearest(start: int) -> np.ndarray:
+        rows = np.arange(start, min(start + BLOCK_ROWS, n))
+        between = square - 2.0 * (centred[rows] @ centred.T)  # less ‖x‖² of the row itself
+        between[np.arange(rows.size), rows] = np.inf
+        return np.argpartition(between, k - 1, axis=1)[:, :k]
+
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        indices = np.concatenate(list(pool.map(nearest, range(0, n, BLOCK_ROWS))))
+    distances = np.empty(indices.shape)
+    with RowPool(n, n_threads, heavy=True) as rows:
+        rows.run(_distances_of_pairs, X, indices, distances)
+    order = np.lexsort((indices, distances), axis=1)
+    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+@njit(nogil=True, cache=True)
+def _distances_of_pairs(start, stop, X, indices, distances):
+    for i in range(start, stop):
+        for e in range(indices.shape[1]):
+            j, total = indices[i, e], 0.0
+            for c in range(X.shape[1]):
+                total += (X[i, c] - X[j, c]) ** 2
+            distances[i, e] = np.sqrt(total)
 
 
 def neighbor_index(

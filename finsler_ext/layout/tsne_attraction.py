@@ -2,7 +2,8 @@
 
 Every point sees its out-edges and its in-edges side by side, on the union of both patterns:
 
-    ∂/∂y_i = (ν+1)/ν Σ_j { p_ij t_ij F_ij [(y_i − y_j)/d_ij − ω] + p_ji t_ji F_ji [(y_i − y_j)/d_ij + ω] },
+    ∂/∂y_i = (ν+1)/ν Σ_j { p_ij t_ij F_ij [(y_i − y_j)/d_ij − ω]
+                         + p_ji t_ji F_ji [(y_i − y_j)/d_ij + ω] },
 
 with t = 1/(1 + F²/ν). Rows write only their own gradient.
 """
@@ -69,9 +70,7 @@ def edge_pairs_to_new(P: scipy.sparse.csr_matrix, n_reference: int) -> EdgePairs
         return EdgePairs(indptr, P.indices.astype(np.uint32), place, place, 0.5)
     outwards = P.indices < n_reference
     other = np.where(outwards, P.indices, P.indices - n_reference).astype(np.uint32)
-    return EdgePairs(
-        indptr, other, np.where(outwards, place, -1), np.where(outwards, -1, place)
-    )
+    return EdgePairs(indptr, other, np.where(outwards, place, -1), np.where(outwards, -1, place))
 
 
 @njit(nogil=True, cache=True)
@@ -153,9 +152,7 @@ def attraction(
     return gradient, cost
 
 
-@njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}
-)
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _attract(start, stop, at, point, indptr, other, out, into, constants, longest, gradient):
     m = point.shape[0]
     omega, inverse_dof, power, one = constants

@@ -157,10 +157,7 @@ class FinslerGradient:
         """
         indices, indptr, pairs = self._pattern
         if indices is not P.indices or indptr is not P.indptr:
-            if n_reference is None:
-                pairs = edge_pairs(P)
-            else:
-                pairs = edge_pairs_to_new(P, n_reference)
+            pairs = edge_pairs(P) if n_reference is None else edge_pairs_to_new(P, n_reference)
             self._pattern = (P.indices, P.indptr, pairs)
             self._values = (None, None)
         print_of_values = (float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data)), dtype)
@@ -174,9 +171,7 @@ def _by_tree(point, targets, space, theta, n_threads):
     tree = build_octree(padded(point.T, np.float32))
     if targets is not None:
         targets = padded(targets.T, np.float32)
-    value, force = tree_repulsion(
-        tree, **space, theta=theta, targets=targets, n_threads=n_threads
-    )
+    value, force = tree_repulsion(tree, **space, theta=theta, targets=targets, n_threads=n_threads)
     return value, force[[*range(m - 1), 2]]
 
 

@@ -188,7 +188,11 @@ def walk_kernel(kind: int):
                 dy = max(max(ly - cy, cy - hy), 0.0)
                 dz = max(max(lz - cz, cz - hz), 0.0)
                 away2 = dx * dx + dy * dy + dz * dz + softening
-                if stop[k] - start[k] > 4 and side2[k] <= theta2 * away2 and reach[k] * reach[k] <= away2:
+                if (
+                    stop[k] - start[k] > 4
+                    and side2[k] <= theta2 * away2
+                    and reach[k] * reach[k] <= away2
+                ):
                     quarter = one * (stop[k] - start[k]) / 4
                     for v in range(4):
                         # vertices of a tetrahedron: +++, +--, -+-, --+

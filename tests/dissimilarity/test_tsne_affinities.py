@@ -79,11 +79,11 @@ def test_harmonic_control_is_symmetric_by_construction(X):
     assert abs(ours.P - ours.P.T).max() == 0
     i, j = 3, ours.neighbors[3, 2]
     sigma = 2 / (1 / ours.scales[i, 0] + 1 / ours.scales[j, 0])
-    k, l = 7, ours.neighbors[7, 5]
-    tau = 2 / (1 / ours.scales[k, 0] + 1 / ours.scales[l, 0])
-    d2 = ((X[i] - X[j]) ** 2).sum(), ((X[k] - X[l]) ** 2).sum()
+    k, m = 7, ours.neighbors[7, 5]
+    tau = 2 / (1 / ours.scales[k, 0] + 1 / ours.scales[m, 0])
+    d2 = ((X[i] - X[j]) ** 2).sum(), ((X[k] - X[m]) ** 2).sum()
     ratio = np.exp(-d2[0] / (2 * sigma**2) + d2[1] / (2 * tau**2))
-    assert ours.P[i, j] / ours.P[k, l] == pytest.approx(ratio, rel=1e-5)
+    assert ours.P[i, j] / ours.P[k, m] == pytest.approx(ratio, rel=1e-5)
 
 
 def test_precomputed_distances_keep_their_direction(X):
@@ -142,7 +142,7 @@ def test_geodesic_extension_follows_the_graph():
 
 def test_new_points_get_edges_in_both_directions(X):
     ours = DirectedPerplexity(X[:150], 10)
-    P, near, distances = ours.to_new(X[150:], return_distances=True)
+    P, near, _ = ours.to_new(X[150:], return_distances=True)
     assert P.shape == (50, 300)
     assert P.sum(axis=1) == pytest.approx(1.0)
     D = np.linalg.norm(X[150:, None] - X[None, :150], axis=-1)
@@ -153,10 +153,10 @@ def test_new_points_get_edges_in_both_directions(X):
     # an in-edge comes from every point that would count the new one among its neighbours,
     # with the share it would have there
     reach = np.sort(np.linalg.norm(X[:150, None] - X[None, :150], axis=-1), axis=1)[:, 30]
-    assert np.array_equal(into > 0, D <= reach)
+    assert np.array_equal(into > 0, reach >= D)
     j = int(np.flatnonzero(into[0])[0])
     own = np.linalg.norm(X[j] - X[ours.neighbors[j]], axis=-1)
-    weight = np.exp(-np.append(own, D[0, j]) ** 2 / (2 * ours.scales[j, 0] ** 2))
+    weight = np.exp(-(np.append(own, D[0, j]) ** 2) / (2 * ours.scales[j, 0] ** 2))
     scale = 1 / out[0].sum()  # out-edges sum to 1 before both are normalised together
     assert into[0, j] * scale == pytest.approx(weight[-1] / weight.sum(), rel=1e-4)
 
