@@ -73,14 +73,16 @@ def test_a_planted_height_is_found():
 
 
 def test_without_drift_and_direction_it_is_opentsne(few_digits):
+    """From a layout in which the clusters are settled: before that, both descents are chaotic,
+    and openTSNE's own runs differ by more than a percent."""
     X, _ = few_digits
     affinities = PerplexityBasedNN(X, 20)
-    start = openTSNE.initialization.pca(X, 2, random_state=0)
-    theirs = openTSNE.TSNE(theta=0.0, negative_gradient_method="bh").fit(
-        affinities=affinities, initialization=start
-    )
-    ours = FinslerTSNE(n_components=2, omega_norm=0.0)
-    ours.fit(X, affinities=affinities, initialization=start)
+    upstream = {"theta": 0.0, "negative_gradient_method": "bh", "random_state": 0}
+    settled = np.asarray(openTSNE.TSNE(n_iter=250, **upstream).fit(affinities=affinities))
+    late = {"early_exaggeration_iter": 0, "n_iter": 500}
+    theirs = openTSNE.TSNE(**upstream, **late).fit(affinities=affinities, initialization=settled)
+    ours = FinslerTSNE(n_components=2, omega_norm=0.0, **late)
+    ours.fit(X, affinities=affinities, initialization=settled)
     assert ours.kl_divergence_ == pytest.approx(theirs.kl_divergence, rel=0.01)
 
 
