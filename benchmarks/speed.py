@@ -4,6 +4,7 @@
     python -m benchmarks.speed --data mnist --data-dir DIR
     python -m benchmarks.speed --data 1000000 --methods finsler_free --repeats 1
     python -m benchmarks.speed --cold                 first fit of a process, import included
+    python -m benchmarks.speed tsne …                 FinslerTSNE, see benchmarks/speed_tsne.py
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -109,10 +110,11 @@ def run(data: str, method: str, options, **environment: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def record(row: dict) -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    new = not RESULTS.is_file()
-    with RESULTS.open("a", newline="") as out:
+def record(row: dict, results: Path | None = None) -> None:
+    results = results or RESULTS
+    results.parent.mkdir(exist_ok=True)
+    new = not results.is_file()
+    with results.open("a", newline="") as out:
         writer = csv.DictWriter(out, row)
         if new:
             writer.writeheader()
@@ -153,6 +155,11 @@ def cold(options) -> None:
 
 
 def main(argv=None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["tsne"]:
+        from benchmarks import speed_tsne
+
+        return speed_tsne.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
