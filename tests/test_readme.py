@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_the_example_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+@pytest.mark.parametrize("code", re.findall(r"<!-- example -->\n```python\n(.*?)```", README, re.S))
+def test_the_examples_run(code, capsys):
     names: dict = {}
     exec(code, names)
     assert names["embedding"].shape == (1797, 3)
