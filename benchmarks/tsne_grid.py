@@ -20,7 +20,8 @@ import scipy.fft
 
 from benchmarks.data import blobs
 from finsler_ext import opentsne
-from finsler_ext.layout.tsne_tree import build_octree, padded, tree_repulsion
+from finsler_ext.layout.octree import build_octree, padded
+from finsler_ext.layout.tsne_tree import tree_repulsion
 
 SPACINGS = (1 / 3, 1.0)
 THREADS = 2

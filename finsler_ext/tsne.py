@@ -49,8 +49,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         ν of the kernel. openTSNE's kernel is (1 + d²/a)^{−a}: its dof a is our ν = 2a − 1, on a
         layout larger by √(2ν/(ν+1)).
     theta : float, default=0.5
-        Opening angle of Barnes–Hut. Cells carry second moments here, so the error at 0.5 is that
-        of openTSNE at about 0.2.
+        Opening angle of Barnes–Hut. Cells carry second moments here: at 0.5 the repulsion is
+        within 0.5 % of the sum over all pairs.
     negative_gradient_method : {"auto", "exact", "bh"} or callable
     initialization : str or array of m − 1 or m columns
         The start of the map; the height then starts from zero.

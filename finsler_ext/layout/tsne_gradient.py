@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.layout.octree import build_octree, padded
 from finsler_ext.layout.tsne_attraction import (
     EdgePairs,
     attraction,
@@ -18,7 +19,7 @@ from finsler_ext.layout.tsne_attraction import (
     edge_pairs_to_new,
 )
 from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_tree import build_octree, padded, tree_repulsion
+from finsler_ext.layout.tsne_tree import tree_repulsion
 from finsler_ext.randers import check_omega_norm
 
 __all__ = ["METHODS", "FinslerGradient", "check_dof", "choose_method"]
