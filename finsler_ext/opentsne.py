@@ -28,6 +28,8 @@ __all__ = ["FinslerTSNE"]
 AUTO = "auto"
 # openTSNE's figure for early_exaggeration="auto"
 EARLY_EXAGGERATION = 12
+# Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
+AUTO_NEIGHBORS = 15
 
 
 class FinslerTSNE(openTSNE.TSNE):
@@ -244,7 +246,7 @@ class FinslerTSNE(openTSNE.TSNE):
         choice, _ = choose_drift(
             embed,
             lambda embedding: self._fidelity(embedding, X, affinities),
-            _strongest(P) if neighbors is None else neighbors,
+            _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
         )
         self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
         self.drift_choice_ = choice
@@ -316,7 +318,7 @@ def is_symmetric_distance(D) -> bool:
     return bool(np.array_equal(D, D.T))
 
 
-def _strongest(P, k: int = 15) -> np.ndarray:
+def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:
     """Targets of the k strongest edges of every row, −1 where there are fewer."""
     neighbors = np.full((P.shape[0], k), -1)
     for i in range(P.shape[0]):

@@ -149,6 +149,18 @@ def test_new_places_do_not_depend_on_the_batch(fitted, digits):
     assert np.array_equal(model.transform(new[7:8])[0], together[7])
 
 
+def test_new_places_by_the_tree_do_not_depend_on_the_batch(digits):
+    model = FinslerTSNE(perplexity=10, negative_gradient_method="bh", random_state=0)
+    model.set_params(n_iter=100, early_exaggeration_iter=100).fit(digits[0][:1000])
+    together = model.transform(digits[0][1000:1030], n_iter=50)
+    assert np.array_equal(model.transform(digits[0][1007:1008], n_iter=50)[0], together[7])
+    model.embedding_.gradient_descent_params["negative_gradient_method"] = FinslerGradient(
+        0.5, "exact"
+    )
+    exact = model.transform(digits[0][1000:1030], n_iter=50)
+    assert np.median(np.linalg.norm(exact - together, axis=1)) < 0.05 * together.std()
+
+
 def test_new_points_land_among_their_kind(fitted, digits):
     from sklearn.neighbors import KNeighborsClassifier
 

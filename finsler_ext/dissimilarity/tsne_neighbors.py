@@ -28,7 +28,6 @@ EXACT_UP_TO = 15_000
 ASYMMETRIC_UP_TO = 20_000
 # New rows compared with all points at a time.
 BLOCK_ROWS = 256
-EXACT_METHODS = ("auto", "exact")
 
 
 class DirectedIndex(KNNIndex):
