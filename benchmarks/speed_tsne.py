@@ -5,8 +5,8 @@
     python -m benchmarks.speed tsne --growth 2000 10000 50000 200000
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
-take turns. Processor time ("cpu", of all threads) says more than time on a busy machine. All have 250 steps of early exaggeration, 500 more, perplexity 30 and two threads.
-Fits are appended to benchmarks/results/speed_tsne.csv; the tables give medians of this run.
+take turns. All have 250 steps of early exaggeration, 500 more, perplexity 30 and two threads.
+Processor time ("cpu", of all threads) says more than time on a busy machine. Fits are appended to benchmarks/results/speed_tsne.csv; the tables give medians of this run.
 """
 
 from __future__ import annotations
