@@ -6,7 +6,8 @@
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns. All have 250 steps of early exaggeration, 500 more, perplexity 30 and two threads.
-Processor time ("cpu", of all threads) says more than time on a busy machine. Fits are appended to benchmarks/results/speed_tsne.csv; the tables give medians of this run.
+Processor time ("cpu", of all threads) says more than time on a busy machine. Fits are appended
+to benchmarks/results/speed_tsne.csv; the tables give medians of this run.
 """
 
 from __future__ import annotations
