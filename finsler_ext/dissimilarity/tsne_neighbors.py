@@ -123,7 +123,8 @@ def euclidean_neighbors(X: np.ndarray, k: int, n_threads: int = 1):
         rows = np.arange(start, min(start + BLOCK_ROWS, n))
         between = square - 2.0 * (centred[rows] @ centred.T)  # less ‖x‖² of the row itself
         between[np.arange(rows.size), rows] = np.inf
-        return np.argpartition(between, k - 1, axis=1)[:, :k]
+        # a copy: a view would keep every block in memory
+        return np.argpartition(between, k - 1, axis=1)[:, :k].copy()
 
     with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         indices = np.concatenate(list(pool.map(nearest, range(0, n, BLOCK_ROWS))))
