@@ -25,6 +25,8 @@ TSNE_AFFINITIES = ("directed", "harmonic", "symmetrized")
 # An approximate index is asked for this many times the neighbours, to find the points that
 # would count a new one among theirs.
 IN_EDGE_CANDIDATES = 3
+# A fitted row given again lies exactly at the reach of some points; rounding must not decide.
+ROUNDING = 1e-9
 
 
 class DirectedAffinities(Affinities):
@@ -193,8 +195,11 @@ class DirectedAffinities(Affinities):
             there, back = self.knn_index.both_ways(data)
             near = np.argsort(there, axis=1, kind="stable")[:, :k]
             distances = np.take_along_axis(there, near, axis=1)
-            new, old = np.nonzero(back <= self.reach)
-            square = back[new, old] ** 2
+            row = np.repeat(np.arange(n_new), near.shape[1])
+            exact = self.knn_index.refined(data, row, near.ravel(), distances.ravel())
+            distances = exact.reshape(near.shape)
+            new, old = np.nonzero(back <= self.reach * (1.0 + ROUNDING))
+            square = self.knn_index.refined(data, new, old, back[new, old]) ** 2
         else:
             wanted = min(n, IN_EDGE_CANDIDATES * k)
             candidates, found = self.knn_index.query(data, wanted)

@@ -81,11 +81,20 @@ class DirectedIndex(KNNIndex):
             return query[:, :n], query[:, -n:]
         with one_blas_thread():
             there = self.between(_filled_up(query), self.data)[: query.shape[0]]
-            if self._plain_euclidean():
-                there = _without_cancellation(query, self.data, there)
             if callable(self.metric):
                 return there, self.between(self.data, query).T
         return there, there
+
+    def refined(self, query, row, column, distances) -> np.ndarray:
+        """Distances of chosen pairs, from their differences where the metric is Euclidean.
+
+        Sums inside BLAS and numpy depend on the batch and even on where it lies in memory.
+        """
+        if not self._plain_euclidean():
+            return distances
+        exact = np.empty(row.size)
+        _distances_between(np.ascontiguousarray(query), self.data, row, column, exact)
+        return exact
 
     def query(self, query, k):
         there, _ = self.both_ways(query)
@@ -99,15 +108,6 @@ def _filled_up(query):
     if scipy.sparse.issparse(query) or missing <= 0:
         return query
     return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
-
-
-def _without_cancellation(query, data, distances):
-    """Distances that are small beside the norms, computed again from the differences."""
-    small = distances**2 < 1e-6 * (np.einsum("ij,ij->i", query, query)[:, None] + 1e-300)
-    row, column = np.nonzero(small)
-    step = np.asarray(query, dtype=np.float64)[row] - data[column]
-    distances[row, column] = np.sqrt(np.einsum("ij,ij->i", step, step))
-    return distances
 
 
 def euclidean_neighbors(X: np.ndarray, k: int, n_threads: int = 1):
@@ -143,6 +143,15 @@ def _distances_of_pairs(start, stop, X, indices, distances):
             for c in range(X.shape[1]):
                 total += (X[i, c] - X[j, c]) ** 2
             distances[i, e] = np.sqrt(total)
+
+
+@njit(nogil=True, cache=True)
+def _distances_between(A, B, row, column, distances):
+    for e in range(row.shape[0]):
+        total = 0.0
+        for c in range(A.shape[1]):
+            total += (A[row[e], c] - B[column[e], c]) ** 2
+        distances[e] = np.sqrt(total)
 
 
 def neighbor_index(
