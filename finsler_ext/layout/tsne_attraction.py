@@ -17,6 +17,7 @@ import scipy.sparse
 from numba import njit
 
 from finsler_ext._threads import RowPool
+from finsler_ext.layout.octree import padded
 from finsler_ext.layout.tsne_kernel import TINY, kernel_constants
 from finsler_ext.randers import incoming, outgoing
 
@@ -138,51 +139,70 @@ def attraction(
     gradient : array of shape (m, n)
     cost : array of shape (n,)
     """
+    m = len(point)
+    if m < 3:
+        at, point = padded(at.T, at.dtype), padded(point.T, point.dtype)
     gradient = np.empty_like(at)
     cost = np.zeros(at.shape[1])
     constants = kernel_constants(dof, omega_norm, at.dtype)
-    longest = int(np.diff(pairs.indptr).max(initial=0))
+    attract = _attract_3d if len(point) == 3 else _attract
     with RowPool(at.shape[1], n_threads) as pool:
-        pool.run(
-            _attract, at, point, pairs.indptr, pairs.other, out, into, constants, longest,
-            gradient,
-        )  # fmt: skip
+        pool.run(attract, at, point, pairs.indptr, pairs.other, out, into, constants, gradient)
         if with_cost:
             pool.run(_cost, at, point, pairs.indptr, pairs.other, out, into, constants, cost)
-    return gradient, cost
+    return gradient if m >= 3 else gradient[[*range(m - 1), 2]], cost
 
 
+# Reductions may be reordered for speed only in a loop that stores nothing: where a loop stores,
+# the compiler keeps a second version of it for arrays that might overlap, which one runs depends
+# on where they lie in memory, and the two differ in the last bits.
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
-def _attract(start, stop, at, point, indptr, other, out, into, constants, longest, gradient):
+def _attract_3d(start, stop, at, point, indptr, other, out, into, constants, gradient):
+    omega, inverse_dof, power, one = constants
+    px, py, pz = point[0], point[1], point[2]
+    scale = (power + power) * inverse_dof
+    for i in range(start, stop):
+        x, y, z = at[0, i], at[1, i], at[2, i]
+        gx = gy = gz = up = one - one
+        for e in range(indptr[i], indptr[i + 1]):
+            j = other[e]
+            dx, dy, rise = x - px[j], y - py[j], z - pz[j]
+            d = np.sqrt(dx * dx + dy * dy + rise * rise)
+            there, back = outgoing(d, rise, omega), incoming(d, rise, omega)
+            pull_out = out[e] * there / (one + there * there * inverse_dof)
+            pull_in = into[e] * back / (one + back * back * inverse_dof)
+            along = (pull_out + pull_in) / (d + TINY * one)
+            gx += along * dx
+            gy += along * dy
+            gz += along * rise
+            up += pull_in - pull_out
+        gradient[0, i] = scale * gx
+        gradient[1, i] = scale * gy
+        gradient[2, i] = scale * (gz + omega * up)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
     m = point.shape[0]
     omega, inverse_dof, power, one = constants
-    step = np.empty((m, longest), dtype=at.dtype)
-    square = np.empty(longest, dtype=at.dtype)
+    scale = (power + power) * inverse_dof
     for i in range(start, stop):
-        first, length = indptr[i], indptr[i + 1] - indptr[i]
-        square[:length] = 0
         for c in range(m):
-            place, row = at[c, i], point[c]
-            for e in range(length):
-                apart = place - row[other[first + e]]
-                step[c, e] = apart
-                square[e] += apart * apart
-        up = one - one
-        for e in range(length):
-            d = np.sqrt(square[e])
-            rise = step[m - 1, e]
+            gradient[c, i] = 0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = other[e]
+            square = one - one
+            for c in range(m):
+                square += (at[c, i] - point[c, j]) ** 2
+            d = np.sqrt(square)
+            rise = at[m - 1, i] - point[m - 1, j]
             there, back = outgoing(d, rise, omega), incoming(d, rise, omega)
-            pull_out = out[first + e] * there / (one + there * there * inverse_dof)
-            pull_in = into[first + e] * back / (one + back * back * inverse_dof)
-            up += pull_in - pull_out
-            square[e] = (pull_out + pull_in) / (d + TINY * one)
-        scale = (power + power) * inverse_dof
-        for c in range(m):
-            pull = one - one
-            for e in range(length):
-                pull += square[e] * step[c, e]
-            gradient[c, i] = scale * pull
-        gradient[m - 1, i] += scale * omega * up
+            pull_out = out[e] * there / (one + there * there * inverse_dof)
+            pull_in = into[e] * back / (one + back * back * inverse_dof)
+            along = scale * (pull_out + pull_in) / (d + TINY * one)
+            for c in range(m):
+                gradient[c, i] += along * (at[c, i] - point[c, j])
+            gradient[m - 1, i] += scale * omega * (pull_in - pull_out)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
