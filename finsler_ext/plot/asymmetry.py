@@ -36,7 +36,7 @@ def plot_asymmetry(
     matplotlib Axes
     """
     positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
-    given: dict = {"graph": graph, "local_scale": local_scale, "distances": distances}
+    given = {"graph": graph, "local_scale": local_scale, "distances": distances}
     if all(value is None for value in given.values()):
         given = _asymmetry_of(embedding)
         if getattr(embedding, "unique", False):  # the graph is that of the distinct rows

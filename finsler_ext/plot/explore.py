@@ -135,4 +135,4 @@ def _numbers(name: str, values) -> dict:
 
 def _packed(values, dtype=np.float32) -> str:
     little_endian = np.dtype(dtype).newbyteorder("<")
-    return base64.b64encode(np.ascontiguousarray(values, dtype=little_endian)).decode("ascii")
+    return base64.b64encode(np.asarray(values, dtype=little_endian).tobytes()).decode("ascii")

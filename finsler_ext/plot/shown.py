@@ -54,7 +54,7 @@ def read_shown(embedding, caller: str, least_columns: int = 3) -> Shown:
         positions = np.asarray(positions, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{caller} needs an embedding of numbers, map columns first and the height last: {error}"
+            f"{caller} needs numbers, map columns first and the height last: {error}"
         ) from None
     if positions.ndim != 2 or positions.shape[1] < least_columns:
         raise ValueError(
