@@ -76,7 +76,6 @@ def _fitted(method: str, data: Table | Directed, options):
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     X = _directed_input(method, data) if isinstance(data, Directed) else _points(data, options)
-    model: object
     if method == "umap":
         from finsler_ext import FinslerUMAP
 
@@ -110,8 +109,9 @@ def _points(data: Table, options):
     # counts and pixels share a unit and may be rare: only tables with few columns mix units
     if X.shape[1] <= UNEQUAL and spread[large] > UNEQUAL * spread[small]:
         print(
-            f"finsler-ext: note: column {data.columns[large]!r} varies {spread[large]:.3g} times, "
-            f"{data.columns[small]!r} {spread[small]:.3g}; if their units differ, use --standardize",
+            f"finsler-ext: note: the spread of column {data.columns[large]!r} is "
+            f"{spread[large]:.3g}, that of {data.columns[small]!r} {spread[small]:.3g}; if their "
+            "units differ, use --standardize",
             file=sys.stderr,
         )
     return X
@@ -127,8 +127,6 @@ def _directed_input(method: str, data: Directed):
 
 class Progress:
     """A bar for openTSNE's callbacks; starts anew when another drift is tried."""
-
-    optimize_called = False
 
     def __init__(self, total: int, bar: dict):
         self.total, self.settings = total, bar

@@ -156,7 +156,8 @@ def npz_label(path: Path, name: str, others: dict, n: int) -> np.ndarray:
     if name not in others or others[name].shape != (n,):
         fitting = [key for key, a in others.items() if a.shape == (n,)]
         raise UsageError(
-            f"{path} has no array {name!r} with one entry per row; it has {listed(fitting) or 'none'}"
+            f"{path} has no array {name!r} with one entry per row; there is "
+            f"{listed(fitting) or 'none'}"
         )
     return label_values(others[name])
 
@@ -180,8 +181,9 @@ def _parquet(path: Path, options) -> Table:
     text = [n for n in used if columns[n].dtype.kind not in "fiub"]
     if text:
         raise UsageError(
-            f"{path}: column {text[0]!r} is not numeric ({len(text)} such columns: {listed(text)}); "
-            f"colour by it with --label {text[0]!r} or leave it out with --drop {text[0]!r}"
+            f"{path}: column {text[0]!r} is not numeric ({len(text)} such columns: "
+            f"{listed(text)}); colour by it with --label {text[0]!r} or leave it "
+            f"out with --drop {text[0]!r}"
         )
     label = None if options.label is None else label_values(columns[options.label])
     X = np.column_stack([columns[n].astype(float) for n in used])

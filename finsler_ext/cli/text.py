@@ -85,7 +85,7 @@ def read_text_table(path: Path, label: str | None, drop: list[str]) -> TextTable
     first = next(lines, None)
     if first is None:
         raise UsageError(f"{path} is empty")
-    number, cells = first
+    cells = first[1]
     header = _has_header(cells)
     names = [name or str(c) for c, name in enumerate(cells, 1)]
     if not header:
