@@ -73,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
         help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default with --directed)",
     )
     embed.add_argument(
-        "--omega-norm", type=_drift, default=0.5, help="drift in [0, 1), or auto (default 0.5)"
+        "--omega-norm",
+        type=_drift,
+        help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
     )
     embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
     embed.add_argument(

@@ -21,6 +21,7 @@ __all__ = ["embed"]
 
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 COSTLY = "height: costly to reach is high"
+DRIFT = 0.5
 # Work that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 2.0
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
@@ -39,7 +40,12 @@ def embed(options) -> int:
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model = _fitted(method, data, options)
+        try:
+            model = _fitted(method, data, options)
+        except ValueError as error:
+            if options.metric and "metric" in str(error):
+                raise UsageError(f"--metric {options.metric}: {error}") from None
+            raise
     seconds = time.perf_counter() - started
     write_output(output, model.embedding_, data.rows, data.label, options.label)
     written = [str(output)]
@@ -59,8 +65,9 @@ def embed(options) -> int:
 
 
 def _ours(note) -> bool:
-    # the verdict says it anyway
-    return issubclass(note.category, UserWarning) and "next to nothing" not in str(note.message)
+    # the verdict says the one anyway, and nobody here calls inverse_transform
+    told = ("next to nothing", "inverse_transform will be unavailable")
+    return issubclass(note.category, UserWarning) and not any(t in str(note.message) for t in told)
 
 
 def _size(data: Table | Directed) -> str:
@@ -71,7 +78,10 @@ def _size(data: Table | Directed) -> str:
 
 
 def _fitted(method: str, data: Table | Directed, options):
-    settings = {"omega_norm": options.omega_norm, "random_state": options.seed}
+    drift = options.omega_norm
+    if drift is None:
+        drift = "auto" if options.directed and method == "mds" else DRIFT
+    settings = {"omega_norm": drift, "random_state": options.seed}
     settings["n_jobs"] = options.threads
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
@@ -106,8 +116,8 @@ def _points(data: Table, options):
         raise UsageError(f"{options.file}: all rows are equal, there is nothing to embed")
     varied = np.flatnonzero(spread > 0)
     small, large = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
-    # counts and pixels share a unit and may be rare: only tables with few columns mix units
-    if X.shape[1] <= UNEQUAL and spread[large] > UNEQUAL * spread[small]:
+    named = not all(name.isdigit() for name in data.columns)  # pixels share a unit
+    if named and spread[large] > UNEQUAL * spread[small]:
         print(
             f"finsler-ext: note: the spread of column {data.columns[large]!r} is "
             f"{spread[large]:.3g}, that of {data.columns[small]!r} {spread[small]:.3g}; if their "

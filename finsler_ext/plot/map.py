@@ -10,7 +10,7 @@ from finsler_ext.plot.shown import HEIGHT, read_colors, read_shown
 __all__ = ["plot_map"]
 
 # Cells along the longer side of the grid on which the relief is drawn.
-GRID = 120
+GRID = 200
 # Width of the smoothing, as a share of that side; narrower relief is noise between neighbours.
 SMOOTHING = 0.015
 # Relief is drawn up to this many such widths from a point.
