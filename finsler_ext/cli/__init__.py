@@ -99,15 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _drift(text: str):
-    from finsler_ext.drift_choice import check_drift_parameter
-
+def _drift(text: str) -> float | str:
     try:
-        value: float | str = float(text)
+        return float(text)
     except ValueError:
-        value = text
-    try:
-        check_drift_parameter(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return value
+        return text  # "auto"; other words are refused with an explanation

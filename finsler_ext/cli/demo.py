@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 
 from finsler_ext.cli.output import save_figure
-from finsler_ext.cli.verdict import verdict
 
 __all__ = ["demo"]
 
 
 def demo(options) -> int:
-    from finsler_ext.randers import check_omega_norm
-
-    check_omega_norm(options.omega_norm)
     picture = save_figure(options.output)  # complains now rather than after the work
     from sklearn.datasets import load_digits
 
     from finsler_ext import FinslerUMAP
+    from finsler_ext.cli.verdict import verdict
     from finsler_ext.plot import plot_map
+    from finsler_ext.randers import check_omega_norm
+
+    check_omega_norm(options.omega_norm)
 
     X, digit = load_digits(return_X_y=True)
     started = time.perf_counter()

@@ -14,12 +14,11 @@ from finsler_ext.cli.directed import Directed, read_directed
 from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
 from finsler_ext.cli.tables import UNEQUAL, Table, read_table
 from finsler_ext.cli.usage import UsageError, one_line
-from finsler_ext.cli.verdict import verdict
-from finsler_ext.plot.shown import HEIGHT
 
 __all__ = ["embed"]
 
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
+DENSITY = "height: sparse above dense"
 COSTLY = "height: costly to reach is high"
 DRIFT = 0.5
 # Work that is over sooner than this many seconds needs no progress bar.
@@ -36,6 +35,12 @@ def embed(options) -> int:
     check_output(output, source)
     if options.plot:
         check_plot(Path(options.plot))
+    # imported this late because it takes seconds, and a wrong file name should not
+    from finsler_ext.cli.verdict import verdict
+    from finsler_ext.drift_choice import check_drift_parameter
+
+    if options.omega_norm is not None:
+        check_drift_parameter(options.omega_norm)
     method = options.method or ("mds" if options.directed else "umap")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -50,7 +55,7 @@ def embed(options) -> int:
     write_output(output, model.embedding_, data.rows, data.label, options.label)
     written = [str(output)]
     if options.plot:
-        label = COSTLY if options.directed else HEIGHT
+        label = COSTLY if options.directed else DENSITY
         title = f"{source.name}, {NAMES[method]}"
         write_plot(Path(options.plot), model, data.label, options.label, data.rows, title, label)
         written.append(options.plot)

@@ -22,8 +22,8 @@ TAILS = (0.01, 0.99)
 MOST_KEYS, MOST_LETTERS, KEYS_PER_COLUMN = 40, 24, 20
 CONTINUOUS = "viridis"
 # Distinct for colour-blind eyes (after Okabe and Ito) and of varied lightness, for grey prints.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#000000", "#CC79A7", "#A8A000",
-          "#7F3C8D", "#999999")  # fmt: skip
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#7F3C8D", "#000000",
+          "#7A5C00", "#999999")  # fmt: skip
 MARKS = "os^Dv"
 
 
