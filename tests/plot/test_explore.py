@@ -64,6 +64,8 @@ $("download").click();
 report.download = downloaded && downloaded[0];
 window.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"}));
 report.cleared = $("count").innerText;
+document.querySelectorAll(".key")[1].click();
+report.chosen = $("count").innerText;
 mouse("pointermove", ...at(2));
 const texts = [...document.querySelectorAll("header > *, aside h2, #help")]
   .filter(e => e.offsetParent);
@@ -159,11 +161,12 @@ def test_colours_and_names(report):
 @needs_browser
 def test_the_lasso_lists_and_downloads_rows(report, points):
     # the loop holds the leftmost point alone
-    assert report["count"] == "1 rows selected"
+    assert report["count"] == "1 row selected"
     assert report["csv"] == 'row,name,kind,height\n0,"point ""0"", <b>",left </script>,1\n'
     assert report["listed"] == 2
     assert report["download"] == "selected.csv"
     assert report["cleared"] == "No rows selected"
+    assert report["chosen"] == f"{(points[:, 0] >= 1).sum()} rows selected"
 
 
 @needs_browser
