@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 from scipy.stats import spearmanr
 
-anndata = pytest.importorskip("anndata")
-
 import finsler_ext.scanpy as fsc
 from finsler_ext import FinslerUMAP
+
+anndata = pytest.importorskip("anndata")
 
 # scanpy announces its own future on import and in its plots
 pytestmark = [
