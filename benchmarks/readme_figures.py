@@ -30,7 +30,9 @@ from finsler_ext.plot import explore, plot_asymmetry, plot_map, plot_profile
 __all__ = ["main"]
 
 DOCS = Path(__file__).parent.parent / "docs"
-NAMED = ("SEA", "SFO", "LAX", "DEN", "DFW", "ORD", "ATL", "MIA", "BOS", "ANC", "HNL", "MSP")
+# airport, and where its name stands beside the dot, so that no two names overlap
+NAMED = {"SEA": "above", "SFO": "below", "DEN": "above", "DFW": "below", "MSP": "above"}
+NAMED |= {"ATL": "above", "MIA": "below", "BOS": "above"}
 DPI = 100
 
 
@@ -47,28 +49,29 @@ def flights(path: Path, out: Path) -> None:
     # the height on the horizontal axis, so that east is on the right
     dots = left.scatter(-height, north, c=height, s=12, cmap="viridis", linewidths=0)
     figure.colorbar(dots, ax=left, label="height (minutes): costly to reach is high", shrink=0.9)
-    for name in NAMED:
+    for name, side in NAMED.items():
         (row,) = np.flatnonzero(names == name)
         left.annotate(
             name,
             (-height[row], north[row]),
-            xytext=(0, 5),
+            xytext=(0, 5 if side == "above" else -5),
             textcoords="offset points",
+            va="bottom" if side == "above" else "top",
             ha="center",
             fontsize=9,
             fontweight="bold",
             path_effects=[matplotlib.patheffects.withStroke(linewidth=2.5, foreground="white")],
         )
-    left.set_aspect("equal", adjustable="datalim")
+    left.set_aspect("equal", adjustable="box")
     left.set_xticks([])
     left.set_yticks([])
     left.set_title("281 airports placed by flight minutes alone", fontsize="medium")
     low, top = left.get_ylim()
-    left.set_ylim(low - 0.12 * (top - low), top)
+    left.set_ylim(low - 0.12 * (top - low), top + 0.05 * (top - low))
     left.annotate(
-        f"with the wind: {model.omega_norm_:.0%} faster",
-        (0.72, 0.06),
-        xytext=(0.12, 0.06),
+        f"with the wind: {model.omega_norm_:.0%} less time",
+        (0.9, 0.05),
+        xytext=(0.04, 0.05),
         xycoords="axes fraction",
         textcoords="axes fraction",
         va="center",
