@@ -4,6 +4,7 @@
     python -m benchmarks.speed --data mnist --data-dir DIR
     python -m benchmarks.speed --data 1000000 --methods finsler_free --repeats 1
     python -m benchmarks.speed --cold                 first fit of a process, import included
+    python -m benchmarks.speed --mds                  FinslerMDS; more in benchmarks.speed_mds
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -109,10 +110,11 @@ def run(data: str, method: str, options, **environment: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def record(row: dict) -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    new = not RESULTS.is_file()
-    with RESULTS.open("a", newline="") as out:
+def record(row: dict, path: Path | None = None) -> None:
+    path = path or RESULTS
+    path.parent.mkdir(exist_ok=True)
+    new = not path.is_file()
+    with path.open("a", newline="") as out:
         writer = csv.DictWriter(out, row)
         if new:
             writer.writeheader()
@@ -160,8 +162,13 @@ def main(argv=None) -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data-dir")
     parser.add_argument("--cold", action="store_true", help="time first fits instead")
+    parser.add_argument("--mds", action="store_true", help="time FinslerMDS instead")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    if options.mds:
+        from benchmarks import speed_mds
+
+        return speed_mds.main(["--repeats", str(options.repeats)])
     if options.child:
         child(options)
         return 0

@@ -1,6 +1,7 @@
 """What FinslerUMAP's height and map are worth, against UMAP in two and three dimensions.
 
     python -m benchmarks.umap_quality disk
+    python -m benchmarks.umap_quality feature
     python -m benchmarks.umap_quality digits mnist:5000 mnist:10000 --data-dir DIR
 
 Every run is a line of a CSV under benchmarks/results; runs found there are not repeated.
@@ -147,6 +148,36 @@ def run_disk(seeds: int, ledger: Ledger) -> None:
                     ledger.add(data, method, seed, scores)
 
 
+FEATURES = {
+    "bump": lambda x, y: 3 * np.exp(-10 * ((x - 0.5) ** 2 + (y - 0.5) ** 2)),
+    "ramp1": lambda x, y: x,
+    "ramp2": lambda x, y: 2 * x,
+    "ramp5": lambda x, y: 5 * x,
+    "wave": lambda x, y: np.sin(6 * x) * np.cos(6 * y),
+}
+
+
+def run_feature(seeds: int, ledger: Ledger) -> None:
+    """Heights from a smooth log scale over a uniform square."""
+    from finsler_ext import FinslerUMAP
+
+    for n in (400, 2000):
+        for seed in range(seeds):
+            X = np.random.default_rng(seed).uniform(size=(n, 2)).astype(np.float32)
+            for name, log_scale in FEATURES.items():
+                if ledger.has(f"feature{n}", name, seed):
+                    continue
+                scale = np.exp(log_scale(*X.T))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = FinslerUMAP(local_scale=scale, random_state=seed).fit(X)
+                scores = {
+                    "height_feature": spearmanr(model.embedding_[:, -1], scale).statistic,
+                    "sign": model.skew_fidelity_.sign,
+                }
+                ledger.add(f"feature{n}", name, seed, scores)
+
+
 def paired_interval(ours: dict, theirs: dict) -> tuple[float, float]:
     """95 % bootstrap interval of the median paired difference."""
     shared = sorted(set(ours) & set(theirs))
@@ -178,7 +209,9 @@ def report(ledger: Ledger) -> None:
 
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.umap_quality", description=__doc__)
-    parser.add_argument("data", nargs="*", help="disk, digits, NAME or NAME:SIZE; none: report")
+    parser.add_argument(
+        "data", nargs="*", help="disk, feature, digits, NAME or NAME:SIZE; none: report"
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data-dir")
     parser.add_argument("--results", type=Path, default=RESULTS / "umap_quality.csv")
@@ -187,6 +220,8 @@ def main(argv=None) -> int:
     for spec in options.data:
         if spec == "disk":
             run_disk(options.seeds, ledger)
+        elif spec == "feature":
+            run_feature(options.seeds, ledger)
         else:
             run_real(spec, options.seeds, options.data_dir, ledger)
     report(ledger)

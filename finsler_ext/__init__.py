@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from finsler_ext.mds import FinslerMDS
     from finsler_ext.umap import FinslerUMAP
 
 try:
@@ -15,9 +16,9 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0+unknown"
 
 # Imported on first use: umap-learn and openTSNE take seconds to load.
-_HOME = {"FinslerUMAP": "finsler_ext.umap"}
+_HOME = {"FinslerMDS": "finsler_ext.mds", "FinslerUMAP": "finsler_ext.umap"}
 
-__all__ = ["FinslerUMAP"]
+__all__ = ["FinslerMDS", "FinslerUMAP"]
 
 
 def __getattr__(name: str):

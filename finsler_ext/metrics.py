@@ -133,9 +133,9 @@ def _distance_skew(distances):
         there = np.asarray(D[source, target]).ravel()
         back = np.asarray(D[target, source]).ravel()
     else:
-        D = np.asarray(distances, dtype=np.float64)
+        D = np.asarray(distances)  # taken as it is: a float64 copy may be larger than all else
         source, target = _pairs(D.shape[0])
-        there, back = D[source, target], D[target, source]
+        there, back = (D[pair].astype(np.float64) for pair in ((source, target), (target, source)))
     with np.errstate(invalid="ignore"):
         skew = there - back
         skew[np.abs(skew) < ROUNDING * (there + back)] = 0.0

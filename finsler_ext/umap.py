@@ -66,9 +66,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
         shortest paths, before scales are fitted.
     local_scale : array of shape (n_samples,), optional
         Positive scale of each point as a source, in place of the one fitted to density; only
-        ratios matter. Asymmetry then comes from this feature, as far as it differs between
-        neighbours; a feature that varies slowly drowns in the noise of the nearest distances,
-        and the height may even run against it. Look at ``skew_fidelity_``.
+        ratios matter. Asymmetry then comes from this feature. Where it hardly differs between
+        neighbours, single heights are noisy; look at ``skew_fidelity_``.
     metric : str or callable
         As in umap-learn; with "precomputed", X[i, j] is the distance from i to j. A directed
         matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from finsler_ext._umap.graph import is_symmetric, isolated
 from finsler_ext.drift_choice import NO_ASYMMETRY, DriftChoice, choose_drift
+from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.initial import initial_positions
 from finsler_ext.layout.umap_descent import optimize_layout
 
@@ -78,6 +79,7 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
         features = features if features is None else features[joined]
         init = init[joined] if isinstance(init, np.ndarray) else init
     symmetric = joined.size == 0 or is_symmetric(graph)
+    tolerance = GIVEN_TOLERANCE if _asymmetry_is_given(model) else NOISY_TOLERANCE
     starts: dict[bool, tuple] = {}
     before = deepcopy(random_state)
 
@@ -106,6 +108,7 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
             n_epochs=max(epochs),
             seed=seed,
             hold_height=flat,
+            height_tolerance=tolerance,
             learning_rate=model.learning_rate,
             repulsion_strength=model.repulsion_strength,
             negative_sample_rate=model.negative_sample_rate,
@@ -121,6 +124,14 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
         return nowhere
 
     return lay_out
+
+
+def _asymmetry_is_given(model) -> bool:
+    """By a scale or by directed distances, rather than by density."""
+    if model._given_scale is not None or getattr(model, "_asymmetric_metric", False):
+        return True
+    raw = model._raw_data
+    return model.metric == "precomputed" and raw is not None and not is_symmetric(raw)
 
 
 def _progress(model):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.height import height_response
+from finsler_ext.layout.height import NOISY_TOLERANCE, height_response
 from finsler_ext.layout.umap_forces import force_table
 from finsler_ext.layout.umap_sgd import N_STEPS, edge_sampler, step_kernel
 
@@ -41,6 +41,7 @@ def optimize_layout(
     n_epochs: int,
     seed: int,
     hold_height: bool = True,
+    height_tolerance: float = NOISY_TOLERANCE,
     learning_rate: float = 1.0,
     repulsion_strength: float = 1.0,
     negative_sample_rate: float = 5,
@@ -68,6 +69,8 @@ def optimize_layout(
         Everything random follows from it.
     hold_height : bool
         The two acts described above; False descends in all columns from the start.
+    height_tolerance : float
+        How exactly the second act's start answers to the asymmetry.
     two_sided : bool
         False takes negatives i → k only: biased, for ablations.
     n_threads : int
@@ -97,7 +100,9 @@ def optimize_layout(
             remaining = 1.0 - epoch / n_epochs
             rate = learning_rate * remaining
             if hold_height and epoch == release:
-                position[:, -1] = height_response(position[:, :-1], graph, a, b, omega_norm)
+                position[:, -1] = height_response(
+                    position[:, :-1], graph, a, b, omega_norm, height_tolerance
+                )
             if hold_height and epoch >= release:
                 rate *= RELEASED_RATE / (1.0 - HELD_SHARE)
             for step in range(N_STEPS):

@@ -1,0 +1,61 @@
+"""Dissimilarities between new points and those a FinslerMDS model was fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext._mds_input import ROUNDING, is_symmetric
+from finsler_ext.dissimilarity.directed_distances import distances_of_new
+
+__all__ = ["constructed_distances", "given_distances"]
+
+
+def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
+    """``metric="precomputed"``: to and from the training points, nan where unknown."""
+    if scipy.sparse.issparse(X):
+        there = np.full(X.shape, np.nan)
+        entries = X.tocoo()
+        there[entries.coords] = entries.data
+    else:
+        there = np.array(X, dtype=np.float64)
+    if incoming is None:
+        symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
+        back = there.copy() if symmetric else np.full_like(there, np.nan)
+    else:
+        back = np.array(incoming, dtype=np.float64)
+        if back.shape != there.shape:
+            raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
+    if (there < 0).any() or (back < 0).any():
+        raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
+    there[np.isinf(there)], back[np.isinf(back)] = np.nan, np.nan
+    known = ~(np.isnan(there) & np.isnan(back)).all(axis=1)
+    if not known.all():
+        row = int(np.flatnonzero(~known)[0])
+        raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
+    return there, back
+
+
+def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:
+    """Directed distances of new rows, made as those of the training rows were."""
+    new_scale = None
+    if not isinstance(model.local_scale, str):
+        if local_scale is None:
+            raise ValueError(
+                "local_scale is an array, so new points need theirs: pass "
+                "transform(X, local_scale=...), in the same units."
+            )
+        given = np.asarray(model.local_scale, dtype=np.float64)
+        level = np.exp(np.log(given).mean())
+        new_scale = np.asarray(local_scale, dtype=np.float64) / level
+        if new_scale.shape != (X.shape[0],) or not np.all(new_scale > 0):
+            raise ValueError("local_scale must have a positive entry for every new point.")
+    return distances_of_new(
+        X,
+        model._X,
+        model._known,
+        metric=model.metric,
+        metric_kwds=model.metric_params,
+        local_scale=model.local_scale,
+        new_scale=new_scale,
+    )

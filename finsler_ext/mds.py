@@ -1,0 +1,338 @@
+"""FinslerMDS: multidimensional scaling that keeps the direction.
+
+Standalone: neither umap-learn nor openTSNE is imported.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
+from finsler_ext._mds_input import (
+    ROUNDING,
+    DirectedInput,
+    checked_dissimilarities,
+    is_symmetric,
+)
+from finsler_ext._mds_solve import (
+    GD_EPOCHS,
+    SMACOF_ITERATIONS,
+    Settings,
+    StressResult,
+    check_settings,
+    solve,
+)
+from finsler_ext._mds_transform import constructed_distances, given_distances
+from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.dissimilarity.directed_distances import directed_distances
+from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
+from finsler_ext.layout.stress_placement import place_points
+from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
+
+__all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
+
+# Below this share of rightly ordered pairs the height is not worth reading.
+MEANINGFUL_SIGN = 0.6
+# With less of the skew part expressible by heights than this, most of it turns in circles.
+MOSTLY_CYCLIC = 0.5
+
+
+class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Multidimensional scaling of directed distances in a canonical Randers space.
+
+    Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
+
+        L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,   F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
+
+    where D_ij is the directed distance from i to j: given (travel times, a digraph), or for
+    ordinary data the shortest path along neighbours with every step measured in the scale of
+    its source. The first columns of the embedding are the map; the last, the height, shows
+    the asymmetry: what is costly to reach lies high.
+
+    Parameters
+    ----------
+    n_components : int, default=3
+        All columns: two for the map and one for the height.
+    omega_norm : float in [0, 1) or "auto", default=0.5
+        Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
+        with the lowest stress (some twenty fits, on at most 2000 of the points). That is the
+        right one for data directed by nature; for ordinary data a larger drift may leave less
+        of the height to distances, at a higher stress.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn's, or "precomputed": X is then a directed matrix (dense, or
+        sparse, or a networkx graph), X[i, j] being the dissimilarity from i to j, nan or
+        absent where unknown.
+    metric_params : dict, optional
+    n_neighbors : int, default=15
+        Neighbours of each point, itself not counted. Not used if "precomputed".
+    local_scale : {"mean", "none", "kth", "umap", "perplexity"} or array, default="mean"
+        Scale of the sources: mean distance to the neighbours, none at all, distance to the
+        last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
+        dense regions on the map; "none" keeps distances and most of the map's proportions.
+    method : {"smacof", "gd"}, default="smacof"
+        Majorisation, or gradient descent, which takes asymmetric weights too.
+    init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
+    n_init : int, default=4
+        Number of starts with ``init="random"``.
+    max_iter : int, optional
+        300 iterations of majorisation or 100 epochs of gradient descent by default.
+    eps : float, default=1e-6
+        Majorisation stops when the stress falls by less than this share of itself.
+    learning_rate : float, optional
+        Of the gradient descent, in the units of D.
+    missing : {"ignore", "geodesic"}, default="ignore"
+        With "precomputed": unknown pairs are left out, or D is completed along shortest paths.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Threads; the result does not depend on them.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        Map columns first, height last; centred.
+    stress_ : float
+    normalized_stress_ : float
+        Divided by Σ w D².
+    stress_history_ : array of shape (n_iter_,)
+    n_iter_ : int
+    omega_norm_ : float
+    drift_search_ : DriftSearch or None
+        What "auto" tried.
+    dissimilarity_matrix_ : array of shape (n_samples, n_samples)
+        The directed D.
+    local_scale_ : array of shape (n_samples,) or None
+        Scale of each source, with geometric mean 1; None if "precomputed".
+    skew_fidelity_ : SkewFidelity
+        How faithfully the height shows the asymmetry of the data.
+    density_height_ : float
+        Spearman correlation between height and log local scale; nan if "precomputed".
+    gradient_share_ : float
+        How much of the skew part of D (sum of squares) any height can express; the rest turns
+        in circles. nan if D is symmetric.
+
+    Examples
+    --------
+    >>> from finsler_ext import FinslerMDS
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> model = FinslerMDS(omega_norm=0.5).fit(X)
+    >>> model.embedding_.shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        n_components=3,
+        *,
+        omega_norm=0.5,
+        metric="euclidean",
+        metric_params=None,
+        n_neighbors=15,
+        local_scale="mean",
+        method="smacof",
+        init="finsler",
+        n_init=4,
+        max_iter=None,
+        eps=1e-6,
+        learning_rate=None,
+        missing="ignore",
+        random_state=None,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.n_components = n_components
+        self.omega_norm = omega_norm
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_neighbors = n_neighbors
+        self.local_scale = local_scale
+        self.method = method
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.eps = eps
+        self.learning_rate = learning_rate
+        self.missing = missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, weights=None):
+        """Embed X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features); or, if
+            ``metric="precomputed"``, directed dissimilarities or a networkx graph
+        y : ignored
+        weights : array of shape (n_samples, n_samples), optional
+            Weight of every pair in the stress.
+        """
+        n_threads = resolve_n_jobs(self.n_jobs)
+        max_iter = self.max_iter
+        if max_iter is None:
+            max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
+        settings = Settings(
+            n_components=self.n_components,
+            omega_norm=self.omega_norm,
+            method=self.method,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=max_iter,
+            eps=self.eps,
+            learning_rate=self.learning_rate,
+            n_threads=n_threads,
+            verbose=self.verbose,
+        )
+        check_settings(settings)
+        directed = self._directed_input(X, weights, n_threads)
+        result = solve(directed, settings, check_random_state(self.random_state))
+        self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
+        self.stress_ = result.stress
+        self.normalized_stress_ = result.normalized_stress
+        self.stress_history_ = result.stress_history
+        self.n_iter_ = result.n_iter
+        self.omega_norm_ = result.omega_norm
+        self.drift_search_ = result.drift_search
+        self.gradient_share_ = result.gradient_share
+        self._n_features_out = self.embedding_.shape[1]
+        self._score()
+        return self
+
+    def fit_transform(self, X, y=None, *, weights=None):
+        """Fit and return the embedding."""
+        return self.fit(X, y, weights=weights).embedding_
+
+    def transform(self, X, *, incoming=None, local_scale=None):
+        """Places for new points, by the same stress against the fixed training points.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features); or, if ``metric="precomputed"``, of shape
+            (n_new, n_samples) dissimilarities from the new points to the training points
+        incoming : array of shape (n_new, n_samples), optional
+            If "precomputed": dissimilarities from the training points to the new ones,
+            ``incoming[i, j]`` from j to i. Left out of the stress where nan or not given, unless
+            those of the training points are symmetric: then X stands for both directions.
+        local_scale : array of shape (n_new,), optional
+            Scale of the new points, needed if the model's ``local_scale`` is an array.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        if self._is_precomputed():
+            there, back = given_distances(self, X, incoming)
+        else:
+            there, back = constructed_distances(self, X, local_scale)
+        placed = place_points(
+            self.embedding_, there, back, self.omega_norm_, resolve_n_jobs(self.n_jobs)
+        )
+        return placed.astype(self.embedding_.dtype, copy=False)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _validated(self, X, *, reset: bool):
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            # Unknown pairs of a directed matrix are nan; other values are checked with it.
+            ensure_all_finite=not self._is_precomputed(),
+        )
+
+    def _directed_input(self, X, weights, n_threads) -> DirectedInput:
+        """Directed dissimilarities of the training points; remembers what transform needs."""
+        if self._is_precomputed() and is_digraph(X):
+            X = read_digraph(X).distances
+        X = self._validated(X, reset=True)
+        if self._is_precomputed():
+            directed = checked_dissimilarities(X, weights, missing=self.missing)
+            self._known = self._X = self.local_scale_ = None
+        else:
+            known = self._construct(X, n_threads)
+            self._known, self._X = known, X
+            self.local_scale_ = known.scale.values
+            directed = checked_dissimilarities(known.distances, weights)
+        # Unknown pairs must not read as zeros.
+        self.dissimilarity_matrix_ = directed.with_nan()
+        return directed
+
+    def _construct(self, X, n_threads):
+        n = X.shape[0]
+        if n < 3:
+            raise ValueError(f"FinslerMDS needs at least 3 points, got n_samples = {n}.")
+        k = self.n_neighbors
+        if isinstance(k, bool) or int(k) != k or k < 1:
+            raise ValueError(f"n_neighbors must be an integer ≥ 1, got {k!r}.")
+        if k >= n:
+            warnings.warn(
+                f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.",
+                stacklevel=4,
+            )
+        if _all_rows_equal(X):
+            raise ValueError("All rows of X are equal: there are no distances to embed.")
+        return directed_distances(
+            X,
+            min(int(k), n - 1),
+            metric=self.metric,
+            metric_kwds=self.metric_params,
+            local_scale=self.local_scale,
+            dtype=X.dtype,
+            n_threads=n_threads,
+        )
+
+    def _score(self) -> None:
+        """Say how much of the asymmetry the height carries."""
+        Y, D = self.embedding_, self.dissimilarity_matrix_
+        known, scale, nan = self._known, self.local_scale_, float("nan")
+        self.density_height_ = nan
+        if known is not None and scale is not None and np.ptp(scale) > 0:
+            self.skew_fidelity_ = skew_fidelity(Y, graph=known.graph, local_scale=scale)
+            self.density_height_ = density_height(Y, scale)
+        elif is_symmetric(D, ROUNDING):
+            self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
+        else:
+            self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
+        if self.verbose:
+            print(self.skew_fidelity_)
+        if self.gradient_share_ < MOSTLY_CYCLIC:
+            warnings.warn(
+                f"Most of the asymmetry is cyclic: heights can express only "
+                f"{self.gradient_share_:.0%} of it (gradient_share_), whatever the drift. The "
+                "rest goes round in circles, which no drift can show.",
+                stacklevel=3,
+            )
+        sign = self.skew_fidelity_.sign
+        if self.omega_norm_ > 0 and sign < MEANINGFUL_SIGN:
+            advice = ", or use a larger omega_norm such as 0.5" if self.omega_norm_ < 0.5 else ""
+            warnings.warn(
+                f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
+                f"asymmetry of the data: it orders {sign:.0%} of the pairs rightly, 50% is "
+                f"chance. Read it as one more map column{advice}.",
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.allow_nan = self._is_precomputed()
+        tags.input_tags.positive_only = self._is_precomputed()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _all_rows_equal(X) -> bool:
+    if scipy.sparse.issparse(X):
+        return abs(X[1:] - X[np.zeros(X.shape[0] - 1, dtype=np.intp)]).max() == 0
+    return bool((X[:1] == X).all())
