@@ -45,7 +45,9 @@ def flights(path: Path, out: Path) -> None:
     model.fit(D)
     north, height = model.embedding_.T
     north = north * np.sign(pearsonr(north, latitude).statistic)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10.2, 4.4), width_ratios=(0.78, 1), layout="constrained"
+    )
     # the height on the horizontal axis, so that east is on the right
     dots = left.scatter(-height, north, c=height, s=12, cmap="viridis", linewidths=0)
     figure.colorbar(dots, ax=left, label="height (minutes): costly to reach is high", shrink=0.9)
