@@ -15,23 +15,24 @@ from finsler_ext.cli import main
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 # what stands before a block, its language and its text
-BLOCKS = re.findall(r"(?:<!-- (.*?) -->\n)?```(\w*)\n(.*?)```", README, re.S)
+BLOCKS = re.findall(r"(?:<!-- ([^\n]*) -->\n)?```(\w*)\n(.*?)```", README, re.S)
 EXAMPLES = [(mark, code) for mark, language, code in BLOCKS if language == "python"]
-SCANPY_TALKS = "ignore::FutureWarning", "ignore::DeprecationWarning"
+# scanpy announces its own future in its plots
+ANNOUNCEMENTS = ("FutureWarning", "DeprecationWarning", "PendingDeprecationWarning")
 
 
-@pytest.mark.filterwarnings(*SCANPY_TALKS)
+@pytest.mark.filterwarnings(*(f"ignore::{name}" for name in ANNOUNCEMENTS))
 @pytest.mark.parametrize(("mark", "code"), EXAMPLES)
 def test_the_examples_run(mark, code, capsys, tmp_path, monkeypatch):
     needed = {"example: scanpy": "scanpy", "example: plot": "matplotlib"}.get(mark)
     if needed:
         pytest.importorskip(needed)
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(code, names)
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
     if mark == "example":
         model = names["model"]
         assert names["embedding"].shape == (len(model.embedding_), model.n_components)
