@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 
 import finsler_ext.scanpy as fsc
 from finsler_ext import FinslerUMAP
+from finsler_ext._anndata import read_transitions, stored_neighbors
 
 anndata = pytest.importorskip("anndata")
 
@@ -53,7 +54,7 @@ def developing():
 
 
 def test_stored_neighbours_are_read_as_they_are(cells):
-    indices, distances = fsc._stored_neighbors(cells, "neighbors")
+    indices, distances = stored_neighbors(cells, "neighbors")
     D = cells.obsp["distances"].toarray()
     for i in (0, 17, 699):
         assert indices[i, 0] == i
@@ -119,7 +120,7 @@ def test_a_velocity_graph_is_read_as_scvelo_does(developing):
     adata = adata.copy()
     adata.uns["velocity_graph"] = scipy.sparse.csr_matrix(np.maximum(cosines, 0))
     adata.uns["velocity_graph_neg"] = scipy.sparse.csr_matrix(np.minimum(cosines, 0))
-    found, source = fsc._transitions(adata, None)
+    found, source = read_transitions(adata, None)
     assert source == "velocity_graph"
     assert found.toarray() == pytest.approx(T)
     fsc.velocity(adata)
@@ -132,7 +133,7 @@ def test_a_velocity_graph_is_read_as_scvelo_does(developing):
 def test_staying_is_no_transition(developing):
     adata, _, T = developing
     lazy = 0.5 * T + 0.5 * np.eye(150)
-    found, _ = fsc._transitions(adata, lazy)
+    found, _ = read_transitions(adata, lazy)
     assert found.toarray() == pytest.approx(0.5 * T)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.cli.directed import Directed, read_directed
+from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
 from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
 from finsler_ext.cli.tables import UNEQUAL, Table, read_table
 from finsler_ext.cli.usage import UsageError, one_line
@@ -24,6 +26,8 @@ DRIFT = 0.5
 # Work that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 2.0
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
+# Fewer points than this are embedded by majorisation before one looks at a bar.
+MDS_PATIENCE = 1000
 # t-SNE works out its error whenever it calls back; now and then is enough for a bar.
 TSNE_STRIDE = 10
 
@@ -103,9 +107,16 @@ def _fitted(method: str, data: Table | Directed, options):
             return model.set_params(callbacks=[progress]).fit(X)
     from finsler_ext import FinslerMDS
 
+    if X.shape[0] > MOST_ROWS:
+        raise UsageError(
+            f"{X.shape[0]} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
+            "use --method umap"
+        )
     if options.directed:
         settings["missing"] = "geodesic"
-    return FinslerMDS(**settings).fit(X)
+    settings["verbose"] = X.shape[0] > MDS_PATIENCE and sys.stderr.isatty()
+    with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
+        return FinslerMDS(**settings).fit(X)
 
 
 def _points(data: Table, options):

@@ -57,9 +57,10 @@ def read_shown(embedding, caller: str, least_columns: int = 3) -> Shown:
             f"{caller} needs numbers, map columns first and the height last: {error}"
         ) from None
     if positions.ndim != 2 or positions.shape[1] < least_columns:
+        flat = positions.ndim == 2 and positions.shape[1] == 2
         raise ValueError(
             f"{caller} needs at least {least_columns} columns (the map, and last the height), got "
-            f"shape {positions.shape}."
+            f"shape {positions.shape}." + (" plot_profile draws two columns." if flat else "")
         )
     rows = np.flatnonzero(np.isfinite(positions).all(axis=1))
     if rows.size == 0:

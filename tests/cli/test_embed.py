@@ -74,6 +74,7 @@ def folder(tmp_path_factory):
     (folder / "broken.npy").write_bytes(b"nothing")
     (folder / "broken.parquet").write_bytes(b"nothing")
     (folder / "broken.h5ad").write_bytes(b"nothing")
+    np.save(folder / "long.npy", np.zeros((20_001, 1)) + np.arange(20_001)[:, None])
     np.save(folder / "cube.npy", np.zeros((2, 2, 2)))
     np.save(folder / "objects.npy", np.array([["a", 1]], dtype=object))
     np.save(folder / "iris.npy", np.column_stack([X, iris.target]))
@@ -135,6 +136,7 @@ ERRORS = {
     "drift word": (["iris.csv", "--label", "species", "--omega-norm", "much"], "'auto'"),
     "metric": (["plain.csv", "--metric", "crow"], "--metric crow"),
     "method": (["plain.csv", "--method", "pca"], "invalid choice: 'pca'"),
+    "mds rows": (["long.npy", "--method", "mds"], "use --method umap"),
     "seed": (["plain.csv", "--seed", "x"], "invalid int value"),
     "threads": (["plain.csv", "--threads", "0"], "n_jobs"),
     "no file": ([], "FILE"),
