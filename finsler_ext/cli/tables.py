@@ -68,9 +68,13 @@ def label_values(cells) -> np.ndarray:
     return np.array([text or "(none)" for text in texts])
 
 
+def columns_of(X) -> str:
+    return f"{X.shape[1]} column{'' if X.shape[1] == 1 else 's'}"
+
+
 def _table(X, names, rows, label, source="") -> Table:
     rows = list(range(X.shape[0])) if rows is None else list(rows)
-    return Table(X, list(names), rows, label, source or f"{X.shape[1]} columns")
+    return Table(X, list(names), rows, label, source or columns_of(X))
 
 
 def _complete(path, table: Table, options) -> Table:
@@ -228,5 +232,5 @@ def _h5ad(path: Path, options) -> Table:
     if X is None:
         raise UsageError(f"{path} has neither X_pca nor X")
     X = scipy.sparse.csr_matrix(X) if scipy.sparse.issparse(X) else np.asarray(X)
-    source = f"{X.shape[1]} columns of {'X_pca' if found else 'X'}"
+    source = f"{columns_of(X)} of {'X_pca' if found else 'X'}"
     return _table(X, [str(c) for c in range(X.shape[1])], adata.obs_names, label, source)
