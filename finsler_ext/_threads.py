@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -73,8 +74,36 @@ def numba_threads(n_threads: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
+class _OneBlasThread:
+    """The limit is the process's: the first to enter sets it, the last to leave lifts it."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limits = threadpool_limits(1)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_blas = _OneBlasThread()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Sums in BLAS depend on its thread count; a seeded result must not."""
-    with threadpool_limits(1):
+    _blas.enter()
+    try:
         yield
+    finally:
+        _blas.leave()

@@ -130,6 +130,8 @@ def _distance_skew(distances):
         stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
         both = scipy.sparse.triu(stored.multiply(stored.T), k=1).tocoo()
         source, target = both.coords
+        if source.size == 0:
+            return source, target, np.empty(0)
         there = np.asarray(D[source, target]).ravel()
         back = np.asarray(D[target, source]).ravel()
     else:
@@ -159,7 +161,8 @@ def _compare(data, shown, slope) -> SkewFidelity:
     if not np.any(shown):
         return SkewFidelity(undefined, undefined, undefined, "the height is flat")
     unequal = (data != 0) & (shown != 0)
-    sign = float(np.mean(np.sign(data[unequal]) == np.sign(shown[unequal])))
+    same = np.sign(data[unequal]) == np.sign(shown[unequal])
+    sign = float(np.mean(same)) if same.size else undefined
     stride = -(-data.size // MAX_RANKED_PAIRS)
     few = slice(None, None, stride)
     constant = np.ptp(data[few]) == 0 or np.ptp(shown[few]) == 0

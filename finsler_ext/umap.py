@@ -16,7 +16,7 @@ from umap.utils import ts
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext._umap.composition import combined_graph, combined_parameters
 from finsler_ext._umap.embedding import embed
-from finsler_ext._umap.graph import build_graph, find_neighbors, is_symmetric, supervise
+from finsler_ext._umap.graph import build_graph, find_neighbors, supervise
 from finsler_ext._umap.inverse import inverse_rows
 from finsler_ext._umap.new_points import add_rows, transform_rows
 from finsler_ext._umap.parameters import (
@@ -25,7 +25,7 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
-from finsler_ext.drift_choice import MEANINGFUL_SIGN, check_drift_parameter
+from finsler_ext.drift_choice import MEANINGFUL_SIGN, DriftChoice, check_drift_parameter
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
 
@@ -151,8 +151,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         local_scale=None,
     ):
         given = dict(locals())
-        for name in self._get_param_names():
-            setattr(self, name, given[name])
+        for name, value in given.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     def fit(self, X, y=None, ensure_all_finite=True, *, callback=None):
         """Fit X into an embedded space, optionally using y for supervision.
@@ -165,8 +166,23 @@ class FinslerUMAP(TransformerMixin, UMAP):
         ensure_all_finite : bool or "allow-nan"
             As in umap-learn.
         callback : callable, optional
-            Called as ``callback(epoch, positions)`` after every epoch.
+            Called as ``callback(epoch, positions)`` after every epoch, positions being a copy
+            with one row per row of X, not yet centred. With ``omega_norm="auto"`` it sees a
+            further run at the drift that was chosen.
         """
+        draft = copy(self)  # an error half way leaves this model as it was
+        stale = vars(self).get("_fitted_names", ())
+        for name in stale:
+            vars(draft).pop(name, None)
+        before = set(vars(draft))
+        draft._fit(X, y, ensure_all_finite, callback)
+        draft._fitted_names = frozenset(vars(draft)) - before
+        for name in stale:
+            vars(self).pop(name, None)
+        vars(self).update(vars(draft))
+        return self
+
+    def _fit(self, X, y, ensure_all_finite, callback):
         self.omega_norm_ = check_drift_parameter(self.omega_norm)
         X = checked_data(self, X, ensure_all_finite)
         with upstream_validation(self, X):
@@ -283,6 +299,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         graph = combined_graph(left, right, operation)
         result = type(left)(**combined_parameters(left, right))
         result.graph_, result._raw_data, result._given_scale = graph, None, None
+        result._asymmetric_metric = result._directed_distances = result._supervised = False
         result.local_scale_ = np.sqrt(left.local_scale_ * right.local_scale_)
         result.omega_norm_, result._a, result._b = result.omega_norm, result.a, result.b
         result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
@@ -331,11 +348,15 @@ class FinslerUMAP(TransformerMixin, UMAP):
         nan = float("nan")
         self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "there is only one point")
         self.density_height_ = nan
+        self._supervised = False
+        if self.omega_norm_ is None:
+            self.omega_norm_ = 0.0
+            self.drift_choice_ = DriftChoice(0.0, "there is only one point")
         self._n_features_out = self.n_components
         return self
 
     def _embed(self, X, init, random_state, inverse=None, callback=None):
-        embeddings = embed(self, X, init, random_state, callback)
+        embeddings = embed(self, X, init, random_state, callback, inverse)
         self._score(embeddings[-1])
         if inverse is not None:
             embeddings = [e[inverse] for e in embeddings]
@@ -344,9 +365,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self.embedding_ = embeddings[-1]
 
     def _fidelity(self, embedding) -> SkewFidelity:
-        raw = self._raw_data
-        if self.metric == "precomputed" and raw is not None and not is_symmetric(raw):
-            return skew_fidelity(embedding, distances=raw)
+        if self._directed_distances:
+            return skew_fidelity(embedding, distances=self._raw_data)
         return skew_fidelity(embedding, graph=self.graph_, local_scale=self.local_scale_)
 
     def _score(self, embedding):
@@ -361,7 +381,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
                 f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
                 f"asymmetry of the data: it orders {sign:.0%} of the neighbour pairs rightly, "
                 f"50% is chance. Read it as one more map column{advice}.",
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def _say(self, message: str) -> None:

@@ -11,6 +11,7 @@ from umap.umap_ import (
     reset_local_metrics,
 )
 
+from finsler_ext.dissimilarity.memberships import fuzzy_union
 from finsler_ext.dissimilarity.supervision import locally_connected
 
 __all__ = ["combined_graph", "combined_parameters"]
@@ -52,6 +53,8 @@ def combined_graph(left, right, operation: str) -> scipy.sparse.csr_matrix:
     graph = locally_connected(graph)
     if operation != "-":
         reset_local_metrics(graph.indptr, graph.data)
+    if "directed" not in (left.affinity, right.affinity):
+        graph = fuzzy_union(graph)
     return scipy.sparse.csr_matrix(graph)
 
 
@@ -73,7 +76,7 @@ def combined_parameters(left, right) -> dict:
     parameters["omega_norm"] = _mean((left.omega_norm_, right.omega_norm_))
     if left.affinity != right.affinity:
         parameters["affinity"] = "directed"
-    if not isinstance(left.init, str):
+    if not isinstance(left.init, str) or left.init not in ("spectral", "random"):
         parameters["init"] = "spectral"
     parameters["transform_mode"] = "embedding"
     parameters["local_scale"] = parameters["geodesic_neighbors"] = None

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from tqdm.auto import tqdm
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext._umap.graph import is_symmetric, isolated
 from finsler_ext.drift_choice import NO_ASYMMETRY, DriftChoice, choose_drift
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
@@ -22,17 +23,19 @@ __all__ = ["embed"]
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
-def embed(model, X, init, random_state, callback=None) -> list[np.ndarray]:
+def embed(model, X, init, random_state, callback=None, inverse=None) -> list[np.ndarray]:
     """Embeddings of ``model.graph_`` after each of the epochs asked for, the last one last.
 
-    Sets ``omega_norm_``, and ``drift_choice_`` with omega_norm="auto".
+    ``inverse`` says which row of the graph belongs to each row of the data, where these differ;
+    a callback sees rows of the data. Sets ``omega_norm_``, and with omega_norm="auto"
+    ``drift_choice_``.
     """
     epochs = sorted(model._n_epochs_list or [])
     if not epochs:
         n = model.graph_.shape[0]
         default = DEFAULT_EPOCHS if n <= LARGE else DEFAULT_EPOCHS_LARGE
         epochs = [default if model.n_epochs is None else int(model.n_epochs)]
-    lay_out = _layout(model, X, init, random_state, epochs)
+    lay_out = _layout(model, X, init, random_state, epochs, inverse)
     if model.omega_norm_ is None:
         return _at_best_drift(model, lay_out, callback)
     return lay_out(model.omega_norm_, callback)
@@ -58,14 +61,14 @@ def _at_best_drift(model, lay_out, callback):
         warnings.warn(
             f"omega_norm='auto' chose 0: {model.drift_choice_.reason}. The embedding is "
             "Euclidean, and its last column is one more map column.",
-            stacklevel=6,
+            stacklevel=7,
         )
     if callback is None and chosen in tried:
         return tried[chosen]
     return lay_out(chosen, callback)
 
 
-def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarray]]:
+def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., list[np.ndarray]]:
     """A function from drift and callback to the embeddings after each of ``epochs``.
 
     Its runs share graph, starts and random numbers. Points without any neighbour are nan.
@@ -93,10 +96,20 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
         random_state.set_state(after)
         return found
 
+    def whole(part):
+        if everything:
+            return part
+        placed = np.full((n, m), np.nan, dtype=np.float32)
+        placed[joined] = part
+        return placed
+
     def lay_out(omega_norm, callback=None):
-        nowhere = [np.full((n, m), np.nan, dtype=np.float32) for _ in epochs]
         if joined.size == 0:
-            return nowhere
+            return [whole(np.empty((0, m))) for _ in epochs]
+
+        def show(epoch, part):  # a copy: the layout goes on in its own buffers
+            callback(epoch, whole(part.copy())[slice(None) if inverse is None else inverse])
+
         # Without asymmetry nothing would ever move a zero height: then all columns are map.
         start, flat, seed = start_of(omega_norm == 0 or m == 1 or symmetric)
         _, kept = optimize_layout(
@@ -114,24 +127,17 @@ def _layout(model, X, init, random_state, epochs) -> Callable[..., list[np.ndarr
             negative_sample_rate=model.negative_sample_rate,
             n_threads=model._n_threads,
             keep_epochs=epochs,
-            callback=callback,
+            callback=None if callback is None else show,
             progress=_progress(model),
         )
-        if everything:
-            return kept
-        for whole, part in zip(nowhere, kept, strict=True):
-            whole[joined] = part
-        return nowhere
+        return [whole(part) for part in kept]
 
     return lay_out
 
 
 def _asymmetry_is_given(model) -> bool:
     """By a scale or by directed distances, rather than by density."""
-    if model._given_scale is not None or getattr(model, "_asymmetric_metric", False):
-        return True
-    raw = model._raw_data
-    return model.metric == "precomputed" and raw is not None and not is_symmetric(raw)
+    return model._given_scale is not None or model._asymmetric_metric or model._directed_distances
 
 
 def _progress(model):
@@ -149,9 +155,10 @@ def _start(model, init, graph, features, random_state, euclidean):
         from umap.spectral import tswspectral_layout
 
         symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
-        init = tswspectral_layout(
-            features, symmetric, columns, random_state, model._input_distance_func
-        )
+        with one_blas_thread():
+            init = tswspectral_layout(
+                features, symmetric, columns, random_state, model._input_distance_func
+            )
     start = initial_positions(init, columns, graph, features, random_state)
     if columns == m:
         return start, False

@@ -11,11 +11,14 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import dissimilarity
+from finsler_ext.dissimilarity.neighbors import block_function
 from finsler_ext.dissimilarity.supervision import intersect_with_target
+from finsler_ext.metrics import ROUNDING
 
 __all__ = [
     "build_graph",
     "find_neighbors",
+    "is_directed",
     "is_symmetric",
     "isolated",
     "pair_kwds",
@@ -24,6 +27,7 @@ __all__ = [
 
 # umap-learn compares all pairs below this size and searches approximately from it on.
 EXACT_BELOW = 4096
+LARGEST = 1e18
 # An asymmetric callable metric is compared on all pairs up to this size.
 ASYMMETRIC_BELOW = 20_000
 
@@ -33,10 +37,11 @@ def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
     if model.n_neighbors >= n:
         warnings.warn(
             "n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1",
-            stacklevel=4,
+            stacklevel=5,
         )
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
     model._small_data = model._asymmetric_metric = False
+    model._directed_distances = model.metric == "precomputed" and is_directed(X)
     indices, distances, search_index = model._given_knn
     if distances is not None:
         found = dissimilarity.with_self_first(indices[:, :k], distances[:, :k], search_index)
@@ -74,6 +79,12 @@ def _search(model, X, k, random_state):
             metric_kwds=pair_kwds(model, X),
             n_threads=model._n_threads,
         )
+    values = X.data if sparse else X
+    if values.size and np.abs(values).max() > LARGEST:
+        raise ValueError(
+            f"X has values beyond {LARGEST:g}, whose squares single precision cannot hold, as the "
+            "search in large data needs. Divide X by a constant."
+        )
     from pynndescent.distances import named_distances
     from pynndescent.sparse import sparse_named_distances
 
@@ -110,7 +121,7 @@ def build_graph(model, X, neighbors):
         if model.metric == "precomputed":
             between = partial(_precomputed_between, X)
         elif model.metric not in ("euclidean", "l2"):
-            between = partial(_metric_between, X, model._input_distance_func, model._metric_kwds)
+            between = partial(_metric_between, X, model._input_distance_func, pair_kwds(model, X))
         neighbors = model._geodesic = dissimilarity.geodesic_neighbors(
             neighbors, model.geodesic_neighbors, X, distances=between
         )
@@ -127,7 +138,7 @@ def build_graph(model, X, neighbors):
     model._density_sigmas = model._sigmas
     if model._given_scale is not None:
         model._sigmas = dissimilarity.relative_scale(model._given_scale, model._sigmas)
-        model.local_scale_ = model._given_scale
+        model.local_scale_ = model._given_scale.copy()
     if model.affinity == "harmonic":
         graph = dissimilarity.harmonic_memberships(neighbors, model._sigmas, model._rhos)
     else:
@@ -157,6 +168,8 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
         y = np.asarray(y)
     else:
         y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
     n = model._raw_data.shape[0]
     if len(y) != n:
         raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
@@ -191,6 +204,19 @@ def is_symmetric(D) -> bool:
     return bool(np.array_equal(D, D.T))
 
 
+def is_directed(D) -> bool:
+    """True where some pair of distances that has both directions depends on the direction."""
+    if scipy.sparse.issparse(D):
+        D = scipy.sparse.csr_array(D, dtype=np.float64)
+        stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
+        there = (D.multiply(stored.T)).tocsr()
+        back = (D.T.tocsr().multiply(stored)).tocsr()
+        differ = abs(there - back) - ROUNDING * (there + back)
+        return bool(differ.nnz and differ.max() > 0)
+    with np.errstate(invalid="ignore"):  # inf - inf: both directions are missing
+        return bool(np.any(np.abs(D - D.T) > ROUNDING * (D + D.T)))
+
+
 def _precomputed_between(D, rows, columns):
     if not scipy.sparse.issparse(D):
         return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
@@ -201,7 +227,4 @@ def _precomputed_between(D, rows, columns):
 
 
 def _metric_between(X, metric, kwds, rows, columns):
-    from scipy.spatial.distance import cdist
-
-    dense = (lambda block: block.toarray()) if scipy.sparse.issparse(X) else np.asarray
-    return cdist(dense(X[rows]), dense(X[columns]), lambda u, v: metric(u, v, *kwds.values()))
+    return block_function(X[rows], X[columns], metric, kwds)(0, len(rows))

@@ -29,8 +29,13 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
     check_own_data(model, "transform")
     if incoming is not None:
         incoming = _checked_incoming(model, X, incoming)
+    if local_scale is not None:
+        local_scale = _new_scale(model, local_scale, X.shape[0])
     training, fixed = _training(model)
     known = dissimilarity.training_rows(X, training)
+    if incoming is not None:  # the same point in both directions
+        back = scipy.sparse.csr_matrix(training.T) if scipy.sparse.issparse(X) else training.T
+        known[dissimilarity.training_rows(incoming, back) != known] = -1
     new = np.flatnonzero(known < 0)
     if model.transform_mode == "graph":
         return _new_graph(model, X, known, new, training, local_scale, incoming)
@@ -77,6 +82,7 @@ def _epochs(model) -> int:
 
 def add_rows(model, X, ensure_all_finite=True, local_scale=None) -> None:
     """Append rows to the data of a model and embed everything from the present map."""
+    check_own_data(model, "update")
     if model.metric == "precomputed":
         raise ValueError(
             "update is not available for metric='precomputed': the distances between old and "
@@ -91,7 +97,7 @@ def add_rows(model, X, ensure_all_finite=True, local_scale=None) -> None:
         init = _present_map(model, np.vstack([model.embedding_, placed]), random_state)
     X = checked_data(model, X, ensure_all_finite, reset=False)
     if model._given_scale is not None:
-        added = _new_scale(local_scale, X.shape[0])
+        added = _new_scale(model, local_scale, X.shape[0])
         model._given_scale = np.concatenate([model._given_scale, added])
     stack = scipy.sparse.vstack if scipy.sparse.issparse(X) else np.vstack
     model._raw_data = stack([model._raw_data, X])
@@ -158,11 +164,9 @@ def _edges(model, X, new, training, local_scale, incoming):
         n_threads=model._n_threads,
     )
     if model._given_scale is not None:
-        given = _new_scale(local_scale, X.shape[0])[new]
+        given = _new_scale(model, local_scale, X.shape[0])[new]
         sigma = dissimilarity.relative_scale(given, model._density_sigmas, among=model._given_scale)
         scales = (sigma, scales[1])
-    elif local_scale is not None:
-        raise ValueError("local_scale: the model was fitted without one.")
     out, into = dissimilarity.new_memberships(
         found,
         scales,
@@ -175,7 +179,7 @@ def _edges(model, X, new, training, local_scale, incoming):
 def _find(model, rows, training, incoming):
     k = min(model._n_neighbors - 1, training.shape[0])
     if model.metric == "precomputed":
-        if incoming is None and not is_symmetric(model._raw_data):
+        if incoming is None and model._directed_distances:
             raise ValueError(
                 "incoming: the model was fitted to directed distances, and new points need both "
                 "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new "
@@ -219,7 +223,9 @@ def _check_distances(name, D):
         raise ValueError(f"{name}: distances must be neither negative nor NaN.")
 
 
-def _new_scale(local_scale, n_rows):
+def _new_scale(model, local_scale, n_rows):
+    if model._given_scale is None:
+        raise ValueError("local_scale: the model was fitted without one.")
     if local_scale is None:
         raise ValueError(
             "local_scale: the model was fitted with a scale per point, and new points need one, "
@@ -231,6 +237,8 @@ def _new_scale(local_scale, n_rows):
             f"local_scale must have one entry per row of X, shape ({n_rows},); got shape "
             f"{local_scale.shape}."
         )
+    if not np.all(np.isfinite(local_scale)) or np.any(local_scale <= 0):
+        raise ValueError("local_scale must be positive and finite for every point.")
     return local_scale
 
 

@@ -31,15 +31,16 @@ def checked_data(model, X, ensure_all_finite, reset=True):
         )
     if scipy.sparse.issparse(X):
         X = scipy.sparse.csr_matrix(X)
-        if not X.has_sorted_indices:
-            X = X.sorted_indices()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
     return X
 
 
 @contextmanager
 def upstream_validation(model, X) -> Iterator[None]:
     """What umap's own checks need in place, and what they change put back afterwards."""
-    given = {name: getattr(model, name) for name in model._get_param_names()}
+    given = dict(vars(model))
     # umap tries a callable metric on rows drawn from the global generator.
     global_state = np.random.get_state() if callable(model.metric) else None
     model._raw_data = X
@@ -107,5 +108,10 @@ def check_finsler_parameters(model, X):
                 f"{model.init.shape[0]}."
             )
         check_array(model.init)
+    if model.geodesic_neighbors is not None and model.disconnection_distance is not None:
+        raise ValueError(
+            "geodesic_neighbors joins all points, so it cannot be combined with a "
+            "disconnection_distance."
+        )
     if model.local_scale is not None and model.unique:
         raise ValueError("local_scale cannot be combined with unique=True.")

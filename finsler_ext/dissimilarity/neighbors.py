@@ -6,6 +6,7 @@ neighbours have index −1 and distance inf. No direction is ever averaged or mi
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ __all__ = [
 # Rows per block of the exact search. The same whatever the number of threads, so that
 # sums inside BLAS come out the same too.
 BLOCK_ROWS = 512
+# Distances from a point to itself below this share of the largest distance are rounding.
+DIAGONAL_ROUNDING = 1e-6
 # Pairs on which a callable metric is tried for symmetry.
 SYMMETRY_TRIALS = 32
 
@@ -84,7 +87,9 @@ def exact_neighbors(
     n_threads : int
     """
     n = X.shape[0]
-    block_distances = block_function(X, X, metric, metric_kwds or {})
+    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
+    searched = _of_order_one(X) if euclidean else X
+    block_distances = block_function(searched, searched, metric, metric_kwds or {})
 
     def nearest(start: int):
         distances = block_distances(start, min(start + BLOCK_ROWS, n))
@@ -99,14 +104,26 @@ def exact_neighbors(
         blocks = list(pool.map(nearest, range(0, n, BLOCK_ROWS)))
     indices = np.concatenate([b[0] for b in blocks])
     distances = np.concatenate([b[1] for b in blocks])
-    if metric in EUCLIDEAN:
+    if euclidean:
         distances = _exact_euclidean(X, indices)
+        order = np.lexsort((indices, distances), axis=1)
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
     return with_self_first(indices, distances)
+
+
+def _of_order_one(X):
+    """X times a power of two, so that squares neither overflow nor vanish; no rounding."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0)) if values.size else 0.0
+    if not np.isfinite(largest) or 1e-9 < largest < 1e9:
+        return X
+    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+    return X * X.dtype.type(2.0**-exponent) if abs(exponent) < 120 else X / X.dtype.type(largest)
 
 
 def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.ndarray]:
     """A function (start, stop) → distances from those sources to all targets."""
-    args = tuple(kwds.values())
     if isinstance(metric, str):
         return lambda lo, hi: np.asarray(
             pairwise_distances(sources[lo:hi], targets, metric=metric, **kwds)
@@ -118,12 +135,29 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
                 "numba.njit, or pass dense data."
             )
         return lambda lo, hi: cdist(sources[lo:hi], targets, lambda u, v: metric(u, v, **kwds))
+    args = positional_arguments(metric, kwds, 4 if scipy.sparse.issparse(targets) else 2)
     if scipy.sparse.issparse(targets):
         S, T = sources, targets
         return lambda lo, hi: _sparse_block(
             S.indptr, S.indices, S.data, T.indptr, T.indices, T.data, lo, hi, metric, args
         )
     return lambda lo, hi: _dense_block(sources, targets, lo, hi, metric, args)
+
+
+def positional_arguments(metric: CPUDispatcher, kwds: dict, n_rows: int) -> tuple:
+    """Keyword arguments in the order of a compiled metric, which takes no names.
+
+    ``n_rows`` leading parameters hold the two rows; defaults fill the gaps.
+    """
+    parameters = list(inspect.signature(metric.py_func).parameters.values())[n_rows:]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return tuple(kwds.values())
+    names = [p.name for p in parameters]
+    unknown = [name for name in kwds if name not in names]
+    if unknown:
+        raise ValueError(f"metric_kwds: the metric takes {names}, got {unknown}.")
+    needed = max((names.index(name) + 1 for name in kwds), default=0)
+    return tuple(kwds.get(p.name, p.default) for p in parameters[:needed])
 
 
 @njit(nogil=True)
@@ -160,6 +194,7 @@ def _exact_euclidean(X, indices) -> np.ndarray:
     for column in range(indices.shape[1]):
         step = X - X[indices[:, column]]
         if scipy.sparse.issparse(step):
+            step = step.astype(np.float64)
             distances[:, column] = np.sqrt(np.asarray(step.multiply(step).sum(axis=1)).ravel())
         else:
             distances[:, column] = np.sqrt(np.einsum("ij,ij->i", step, step, dtype=np.float64))
@@ -233,7 +268,8 @@ def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
             f"metric='precomputed': distances must not be negative, got {values.min()}. "
             "Affinities or similarities have to be turned into distances first."
         )
-    if np.any(D.diagonal() != 0):
+    largest = values[np.isfinite(values)].max(initial=0.0) if values.size else 0.0
+    if np.any(np.abs(D.diagonal()) > DIAGONAL_ROUNDING * largest):
         raise ValueError(
             "metric='precomputed': the distance from a point to itself must be 0; set the "
             "diagonal of the matrix to 0."

@@ -26,6 +26,8 @@ __all__ = [
     "training_rows",
 ]
 
+# Distances held at once by a thread that compares all pairs.
+MAX_BLOCK = 2**22
 # How far beyond the nearest an approximate search looks; umap-learn's figures.
 EPSILON, EPSILON_ANGULAR = 0.12, 0.24
 
@@ -59,8 +61,10 @@ def exact_new_neighbors(
     else:
         there = block_function(new, X, metric, kwds)
 
+    n_rows = max(1, min(BLOCK_ROWS, MAX_BLOCK // X.shape[0]))
+
     def nearest(start: int):
-        stop = min(start + BLOCK_ROWS, new.shape[0])
+        stop = min(start + n_rows, new.shape[0])
         distances = there(start, stop)
         indices = _smallest(distances, k)
         outgoing = np.take_along_axis(distances, indices, axis=1)
@@ -70,7 +74,7 @@ def exact_new_neighbors(
         return indices, outgoing, np.take_along_axis(back, indices, axis=1)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        blocks = list(pool.map(nearest, range(0, new.shape[0], BLOCK_ROWS)))
+        blocks = list(pool.map(nearest, range(0, new.shape[0], n_rows)))
     return _marked(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
 
@@ -110,6 +114,8 @@ def _sparse_rows(outgoing, incoming, k):
     near = (place < k) & np.isfinite(value)
     indices = np.full((n_new, k), -1, dtype=np.int64)
     there, back = (np.full((n_new, k), np.inf) for _ in range(2))
+    if not near.any():
+        return indices, there, back
     indices[row[near], place[near]] = column[near]
     there[row[near], place[near]] = value[near]
     stored = scipy.sparse.csr_array(
@@ -199,11 +205,21 @@ def _row_hashes(X) -> np.ndarray:
         hashes = np.empty(len(X), dtype=np.uint64)
         for start in range(0, len(X), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            hashes[rows] = (bits[rows].astype(np.uint64) * factor).sum(axis=1, dtype=np.uint64)
+            hashes[rows] = _stirred(bits[rows].astype(np.uint64) * factor).sum(
+                axis=1, dtype=np.uint64
+            )
         return hashes
-    terms = _bits(X.data).astype(np.uint64) * factor[X.indices]
+    terms = _stirred(_bits(X.data).astype(np.uint64) * factor[X.indices])
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return total[X.indptr[1:]] - total[X.indptr[:-1]]
+
+
+def _stirred(terms: np.ndarray) -> np.ndarray:
+    """Spread the bits (round numbers end in many zeros); 0 stays 0."""
+    terms ^= terms >> np.uint64(31)
+    terms *= np.uint64(0x9E3779B97F4A7C15)
+    terms ^= terms >> np.uint64(29)
+    return terms
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
