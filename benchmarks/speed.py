@@ -5,6 +5,7 @@
     python -m benchmarks.speed --data 1000000 --methods finsler_free --repeats 1
     python -m benchmarks.speed --cold                 first fit of a process, import included
     python -m benchmarks.speed --mds                  FinslerMDS; more in benchmarks.speed_mds
+    python -m benchmarks.speed tsne …                 FinslerTSNE, see benchmarks/speed_tsne.py
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -155,6 +156,11 @@ def cold(options) -> None:
 
 
 def main(argv=None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["tsne"]:
+        from benchmarks import speed_tsne
+
+        return speed_tsne.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)

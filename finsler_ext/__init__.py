@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from finsler_ext.mds import FinslerMDS
+    from finsler_ext.tsne import FinslerTSNE
     from finsler_ext.umap import FinslerUMAP
 
 try:
@@ -16,9 +17,13 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0+unknown"
 
 # Imported on first use: umap-learn and openTSNE take seconds to load.
-_HOME = {"FinslerMDS": "finsler_ext.mds", "FinslerUMAP": "finsler_ext.umap"}
+_HOME = {
+    "FinslerMDS": "finsler_ext.mds",
+    "FinslerTSNE": "finsler_ext.tsne",
+    "FinslerUMAP": "finsler_ext.umap",
+}
 
-__all__ = ["FinslerMDS", "FinslerUMAP"]
+__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP"]
 
 
 def __getattr__(name: str):

@@ -18,6 +18,8 @@ MIN_ROWS_PER_THREAD = 1024
 # small that handing it over (some 50 µs) takes a tenth of its work.
 CHUNKS_PER_THREAD = 4
 MIN_ROWS_PER_CHUNK = 4096
+HEAVY_ROWS = 256
+HEAVY_CHUNKS_PER_THREAD = 16
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -39,10 +41,14 @@ class RowPool:
     result cannot depend on the number of threads.
     """
 
-    def __init__(self, n_rows: int, n_threads: int):
+    def __init__(self, n_rows: int, n_threads: int, *, heavy: bool = False):
+        # Heavy rows take microseconds each, and some take much longer than others.
         self.n_rows = n_rows
-        n_threads = max(1, min(n_threads, n_rows // MIN_ROWS_PER_THREAD))
-        n_chunks = min(n_threads * CHUNKS_PER_THREAD, max(n_threads, n_rows // MIN_ROWS_PER_CHUNK))
+        per_thread, per_chunk, chunks = MIN_ROWS_PER_THREAD, MIN_ROWS_PER_CHUNK, CHUNKS_PER_THREAD
+        if heavy:
+            per_thread, per_chunk, chunks = HEAVY_ROWS, HEAVY_ROWS, HEAVY_CHUNKS_PER_THREAD
+        n_threads = max(1, min(n_threads, n_rows // per_thread))
+        n_chunks = min(n_threads * chunks, max(n_threads, n_rows // per_chunk))
         edges = [n_rows * c // n_chunks for c in range(n_chunks + 1)]
         self._chunks = list(pairwise(edges))
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None

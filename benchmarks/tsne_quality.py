@@ -1,0 +1,207 @@
+"""What FinslerTSNE's height and map are worth, against openTSNE in two and three dimensions.
+
+    python -m benchmarks.tsne_quality disk planted digits
+    python -m benchmarks.tsne_quality mnist:5000 --data-dir DIR
+    python -m benchmarks.tsne_quality divergence              final KL: Barnes–Hut, exact, openTSNE
+
+Every run is a line of a CSV under benchmarks/results; runs found there are not repeated. The
+closing table gives medians, with the paired bootstrap interval of the difference to openTSNE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.cluster import KMeans
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import adjusted_mutual_info_score
+
+from benchmarks.data import blobs, disk, labelled
+from benchmarks.umap_quality import RESULTS, TRUST_SAMPLE, Ledger, paired_interval
+from finsler_ext.dissimilarity import approximate_neighbors, exact_neighbors
+from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity, PrecomputedDirected
+from finsler_ext.metrics import neighborhood_preservation
+
+METHODS = ("opentsne_2d", "opentsne_3d", "omega_0", "finsler_0.5")
+DISK_DRIFTS = (0.1, 0.5, 0.9)
+PLANTED_DRIFTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+PLANTED_POINTS = 600
+
+
+def embed(method: str, X, seed: int):
+    """Embedding and fitted model by name: opentsne_2d, opentsne_3d, omega_0, finsler_OMEGA."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if method.startswith("opentsne"):
+            from openTSNE import TSNE
+
+            m = int(method[9])
+            gradient = "auto" if m == 2 else "bh"
+            model = TSNE(m, random_state=seed, n_jobs=2, negative_gradient_method=gradient)
+            return np.asarray(model.fit(X)), None
+        from finsler_ext import FinslerTSNE
+
+        model = FinslerTSNE(omega_norm=float(method.split("_")[1]), random_state=seed).fit(X)
+        return np.asarray(model.embedding_), model
+
+
+def run_real(spec: str, seeds: int, data_dir, ledger: Ledger) -> None:
+    name, _, size = spec.partition(":")
+    X, y = labelled(name, int(size) if size else None, data_dir)
+    search = exact_neighbors if len(X) < 4096 else approximate_neighbors
+    near = search(X, 16).indices[:, 1:]
+    sample = np.random.RandomState(1).permutation(len(X))[:TRUST_SAMPLE]
+    for seed in range(seeds):
+        for method in METHODS:
+            if ledger.has(spec, method, seed):
+                continue
+            started = time.perf_counter()
+            Y, model = embed(method, X, seed)
+            scores = {"seconds": time.perf_counter() - started}
+            clusters = KMeans(len(np.unique(y)), n_init=10, random_state=0).fit_predict(Y)
+            scores |= {
+                "ami": adjusted_mutual_info_score(y, clusters),
+                "trust": trustworthiness(X[sample], Y[sample], n_neighbors=15),
+                "knn15": neighborhood_preservation(near, Y),
+            }
+            if model is not None:
+                scores |= {"sign": model.skew_fidelity_.sign, "kl": model.kl_divergence_}
+            ledger.add(spec, method, seed, scores)
+            print(spec, method, seed, {k: round(v, 4) for k, v in scores.items()}, flush=True)
+
+
+def run_disk(seeds: int, ledger: Ledger) -> None:
+    """Heights on the disk against radius and local scale; the order of the rows changes."""
+    for n in (300, 1000, 3000):
+        points, radius = disk(n)
+        for omega in DISK_DRIFTS:
+            for seed in range(seeds):
+                data, method = f"disk{n}", f"finsler_{omega:g}"
+                if ledger.has(data, method, seed):
+                    continue
+                rows = np.random.RandomState(seed).permutation(n)
+                Y, model = embed(method, points[rows], seed)
+                scores = {
+                    "height_radius": spearmanr(Y[:, -1], radius[rows]).statistic,
+                    "height_scale": model.density_height_,
+                    "ceiling": spearmanr(model.local_scale_, radius[rows]).statistic,
+                    "sign": model.skew_fidelity_.sign,
+                }
+                ledger.add(data, method, seed, scores)
+                print(data, method, seed, {k: round(v, 4) for k, v in scores.items()}, flush=True)
+
+
+def run_planted(seeds: int, ledger: Ledger) -> None:
+    """A layout with known heights, seen through its affinities q_ij or its directed distances."""
+    from finsler_ext import FinslerTSNE
+    from finsler_ext.randers import randers_distances
+
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        area = rng.uniform(-15, 15, size=(PLANTED_POINTS, 2))
+        truth = np.column_stack([area, rng.uniform(-3, 3, size=PLANTED_POINTS)])
+        for omega in PLANTED_DRIFTS:
+            D = randers_distances(truth, omega)
+            q = 1.0 / (1.0 + D**2)
+            np.fill_diagonal(q, 0.0)
+            model = FinslerTSNE(omega_norm=omega, random_state=seed)
+            for data in ("planted_affinities", "planted_distances"):
+                method = f"finsler_{omega:g}"
+                if ledger.has(data, method, seed):
+                    continue
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    if data == "planted_affinities":
+                        model.fit(None, affinities=PrecomputedDirected(q))
+                    else:
+                        model.set_params(metric="precomputed").fit(D)
+                found = np.asarray(model.embedding_)[:, -1]
+                scores = {"height_truth": float(spearmanr(found, truth[:, -1]).statistic)}
+                ledger.add(data, method, seed, scores)
+                print(data, method, seed, scores, flush=True)
+
+
+def run_divergence(seeds: int, ledger: Ledger, sizes=(2000, 10_000)) -> None:
+    """KL of finished layouts, all by the exact sum: against exact descent, and openTSNE."""
+    import openTSNE
+    from openTSNE.affinity import PerplexityBasedNN
+
+    from finsler_ext import opentsne
+    from finsler_ext.layout.tsne_gradient import FinslerGradient
+
+    for n in sizes:
+        X = blobs(n)
+        affinities = DirectedPerplexity(X, 30, n_jobs=2)
+        judge = FinslerGradient(0.5, "exact")
+        for seed in range(seeds):
+            for method in ("exact", "bh"):
+                if ledger.has(f"kl{n}", method, seed):
+                    continue
+                model = opentsne.FinslerTSNE(random_state=seed, negative_gradient_method=method)
+                Y = np.asarray(model.fit(X, affinities=affinities))
+                kl, _ = judge(Y, affinities.P, n_jobs=2, should_eval_error=True)
+                ledger.add(f"kl{n}", method, seed, {"kl": kl})
+                print(n, method, seed, round(kl, 5), flush=True)
+    X, _ = labelled("digits", None, None)
+    affinities = PerplexityBasedNN(X, 30)
+    judge = FinslerGradient(0.0, "exact")
+    for seed in range(seeds):
+        start = openTSNE.initialization.pca(X, 2, random_state=seed)
+        for method in ("opentsne_default", "opentsne_theta_0", "omega_0"):
+            if ledger.has("kl_digits_2d", method, seed):
+                continue
+            if method == "omega_0":
+                model = opentsne.FinslerTSNE(2, omega_norm=0.0)
+            else:
+                theta = 0.5 if method.endswith("default") else 0.0
+                model = openTSNE.TSNE(theta=theta, negative_gradient_method="bh", n_jobs=2)
+            Y = np.asarray(model.fit(affinities=affinities, initialization=start))
+            kl, _ = judge(Y, affinities.P, should_eval_error=True)
+            ledger.add("kl_digits_2d", method, seed, {"kl": kl})
+            print("digits 2-D", method, seed, round(kl, 5), flush=True)
+
+
+def report(ledger: Ledger) -> None:
+    for data in dict.fromkeys(r["data"] for r in ledger.rows):
+        methods = dict.fromkeys(r["method"] for r in ledger.rows if r["data"] == data)
+        for score in dict.fromkeys(r["score"] for r in ledger.rows if r["data"] == data):
+            parts = []
+            for method in methods:
+                values = ledger.values(data, method, score)
+                if not values:
+                    continue
+                text = f"{method} {np.median(list(values.values())):.4f} (n={len(values)})"
+                for control in ("opentsne_2d", "opentsne_3d"):
+                    theirs = ledger.values(data, control, score)
+                    if theirs and not method.startswith("opentsne"):
+                        low, high = paired_interval(values, theirs)
+                        text += f" [{low:+.4f}, {high:+.4f} to {control}]"
+                parts.append(text)
+            print(f"{data:14s} {score:14s} " + "; ".join(parts))
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tsne_quality", description=__doc__)
+    parser.add_argument("data", nargs="+", help="disk, planted, divergence, digits, or name[:size]")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--data-dir")
+    parser.add_argument("--results", type=Path, default=RESULTS / "tsne_quality.csv")
+    options = parser.parse_args(argv)
+    ledger = Ledger(options.results)
+    tasks = {"disk": run_disk, "planted": run_planted, "divergence": run_divergence}
+    for spec in options.data:
+        if spec in tasks:
+            tasks[spec](options.seeds, ledger)
+        else:
+            run_real(spec, options.seeds, options.data_dir, ledger)
+    report(ledger)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,180 @@
+"""FinslerTSNE: openTSNE.TSNE without the averaging, in a space that can show the direction."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from finsler_ext import opentsne
+
+__all__ = ["FinslerTSNE"]
+
+
+class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.FinslerTSNE):
+    """t-SNE on directed affinities, embedded in a canonical Randers space.
+
+    Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
+
+        L(Y) = Σ p_ij ln(p_ij/q_ij),   q_ij = (1 + F_ij²/ν)^{−(ν+1)/2} / Z,
+        F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
+
+    where p_ij = p_{j|i}/N is the affinity of i to j, by i's own scale, and is not averaged
+    with p_ji. The first columns of the embedding are the usual map; the last, the height, shows
+    the asymmetry: sparse above dense, downwind below upwind. omega_norm=0 is Euclidean t-SNE
+    with a gradient that is right for every ν.
+
+    This class follows scikit-learn; `finsler_ext.opentsne.FinslerTSNE` is the same in openTSNE's
+    manner. All parameters of `openTSNE.TSNE` keep their names and meanings. New or different:
+
+    Parameters
+    ----------
+    n_components : int, default=3
+        All columns: two for the map and one for the height. More than three are summed over
+        all pairs, and refused for large data.
+    omega_norm : float in [0, 1) or "auto", default=0.5
+        Length of the drift; "auto" takes the largest that keeps the neighbourhoods nearly as
+        well as drift 0 does (see `finsler_ext.drift_choice`), at the price of two to five fits.
+    affinity : {"directed", "harmonic", "symmetrized"}, default="directed"
+        Affinities as above, or one of two symmetric controls: one scale per edge, the harmonic
+        mean of both ends; or openTSNE's own average.
+    geodesic_neighbors : int, optional
+        Extend the neighbours of each point to this many (itself included) along directed
+        shortest paths, before scales are fitted.
+    local_scale : array of shape (n_samples,), optional
+        Positive scale of each point as a source, in place of the one fitted to density; only
+        ratios matter. Asymmetry then comes from this feature, as far as it differs between
+        neighbours.
+    dof : float, default=1
+        ν of the kernel. openTSNE's kernel is (1 + d²/a)^{−a}: its dof a is our ν = 2a − 1, on a
+        layout larger by √(2ν/(ν+1)).
+    theta : float, default=0.5
+        Opening angle of Barnes–Hut. Cells carry second moments here: at 0.5 the repulsion is
+        within 0.5 % of the sum over all pairs.
+    negative_gradient_method : {"auto", "exact", "bh"} or callable
+    initialization : str or array of m − 1 or m columns
+        The start of the map; the height then starts from zero.
+    metric : str or callable
+        As in openTSNE; with "precomputed", X[i, j] is the distance from i to j. A directed
+        matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
+    n_jobs : int, default=-1
+    random_state : int, RandomState or None
+        With an int, the result is the same for any ``n_jobs``.
+
+    Attributes
+    ----------
+    embedding_ : TSNEEmbedding of shape (n_samples, n_components)
+        Map columns first, height last; centred.
+    affinities_ : Affinities
+        ``affinities_.P`` holds the directed affinities, rows being sources.
+    kl_divergence_ : float
+    omega_norm_ : float
+    drift_choice_ : DriftChoice
+        Only with omega_norm="auto": the drift chosen, why, and what was tried.
+    local_scale_ : array of shape (n_samples,) or None
+        Mean distance to the neighbours, or the scale given.
+    skew_fidelity_ : SkewFidelity
+        How faithfully the height shows the asymmetry of the data.
+    density_height_ : float
+        Spearman correlation between height and log local scale.
+
+    Examples
+    --------
+    >>> from finsler_ext import FinslerTSNE
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> model = FinslerTSNE(omega_norm=0.5, n_iter=100, random_state=0).fit(X[:140])
+    >>> model.embedding_.shape
+    (140, 3)
+    >>> model.transform(X[140:]).shape
+    (10, 3)
+    """
+
+    def fit(self, X, y=None, *, affinities=None, initialization=None):
+        """Fit X into an embedded space.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples)
+            directed distances if ``metric="precomputed"``; None if ``affinities`` are given
+        y : ignored
+        affinities : openTSNE.affinity.Affinities, optional
+            In place of those that the parameters describe; `P` may be directed.
+        initialization : array, optional
+            In place of the parameter of the same name.
+        """
+        if X is not None:
+            X = self._validated(X, reset=True)
+        super().fit(X, affinities, initialization)
+        self._n_features_out = self.n_components
+        return self
+
+    def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
+        """Fit and return the embedding as a plain array."""
+        self.fit(X, affinities=affinities, initialization=initialization)
+        return np.array(self.embedding_)
+
+    def transform(
+        self,
+        X,
+        *,
+        perplexity=None,
+        n_iter=250,
+        learning_rate=0.1,
+        exaggeration=1.5,
+        momentum=0.8,
+        max_grad_norm=0.25,
+    ):
+        """Place new points among the fitted ones, which stay where they are.
+
+        Every new point has out-edges to the fitted points by a scale of its own, in-edges from
+        those that would count it among their neighbours, and an objective of its own: its place
+        does not depend on the other rows of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features); with ``metric="precomputed"``
+            the directed distances to the n fitted points, or those and, in n more columns, the
+            distances from them
+        perplexity : float, optional
+            Of the out-edges; that of the fit by default.
+        n_iter, learning_rate, exaggeration, momentum, max_grad_norm
+            Of the descent, as in openTSNE.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+        """
+        check_is_fitted(self, "embedding_")
+        X = self._validated(X, reset=False)
+        affinity_params = {} if perplexity is None else {"perplexity": perplexity}
+        placed = self.embedding_.prepare_partial(X, **affinity_params)
+        placed.optimize(
+            n_iter=n_iter,
+            learning_rate=learning_rate,
+            exaggeration=exaggeration,
+            momentum=momentum,
+            max_grad_norm=max_grad_norm,
+            max_step_norm=None,
+            inplace=True,
+        )
+        return np.array(placed)
+
+    def _validated(self, X, *, reset: bool):
+        pairwise = self.metric == "precomputed"
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            skip_check_array=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite=not pairwise,
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags

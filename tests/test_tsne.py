@@ -1,0 +1,418 @@
+"""FinslerTSNE as a scikit-learn estimator and as one of openTSNE's objects."""
+
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import openTSNE
+import pytest
+import scipy.sparse
+from openTSNE.affinity import FixedSigmaNN, PerplexityBasedNN
+from openTSNE.callbacks import Callback
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from finsler_ext import FinslerTSNE, opentsne
+from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity, PrecomputedDirected
+from finsler_ext.layout.tsne_gradient import FinslerGradient
+
+QUICK = {"n_iter": 60, "early_exaggeration_iter": 40, "random_state": 0}
+
+
+def expected_failures(_):
+    reason = "new points are placed by a descent of their own, close to the fitted place, not on it"
+    return dict.fromkeys(
+        ("check_transformer_general", "check_transformer_data_not_an_array"), reason
+    )
+
+
+@parametrize_with_checks(
+    [FinslerTSNE(n_iter=20, early_exaggeration_iter=10, perplexity=5, random_state=0)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # tiny data: perplexity too large, heights that say nothing
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def ray_disk(n):
+    angle = 2 * np.pi * np.arange(20) / 20
+    radius = np.arange(1, n // 20 + 1) / (n / 20)
+    r, a = (grid.ravel() for grid in np.meshgrid(radius, angle, indexing="ij"))
+    order = np.random.RandomState(0).permutation(n)
+    return np.column_stack([r * np.cos(a), r * np.sin(a)])[order], r[order]
+
+
+def test_height_of_a_disk_follows_the_radius():
+    X, radius = ray_disk(300)
+    model = FinslerTSNE(omega_norm=0.5, random_state=0).fit(X)
+    assert spearmanr(model.embedding_[:, 2], radius).statistic > 0.95
+    assert model.skew_fidelity_.sign > 0.9
+    assert model.density_height_ > 0.95
+
+
+def test_a_planted_height_is_found():
+    """Affinities made from a layout in Randers space: the height comes back."""
+    rng = np.random.default_rng(0)
+    truth = np.column_stack([rng.uniform(-15, 15, size=(600, 2)), rng.uniform(-3, 3, size=600)])
+    step = truth[None] - truth[:, None]
+    F = np.sqrt((step**2).sum(-1)) + 0.5 * step[..., -1]
+    q = 1 / (1 + F**2)
+    np.fill_diagonal(q, 0.0)
+    model = FinslerTSNE(omega_norm=0.5, random_state=0).fit(None, affinities=PrecomputedDirected(q))
+    assert spearmanr(model.embedding_[:, 2], truth[:, 2]).statistic > 0.95
+    assert model.skew_fidelity_.sign > 0.9
+
+
+def test_without_drift_and_direction_it_is_opentsne(few_digits):
+    """From a layout in which the clusters are settled: before that, both descents are chaotic,
+    and openTSNE's own runs differ by more than a percent."""
+    X, _ = few_digits
+    affinities = PerplexityBasedNN(X, 20)
+    upstream = {"theta": 0.0, "negative_gradient_method": "bh", "random_state": 0}
+    settled = np.asarray(openTSNE.TSNE(n_iter=250, **upstream).fit(affinities=affinities))
+    late = {"early_exaggeration_iter": 0, "n_iter": 500}
+    theirs = openTSNE.TSNE(**upstream, **late).fit(affinities=affinities, initialization=settled)
+    ours = FinslerTSNE(n_components=2, omega_norm=0.0, **late)
+    ours.fit(X, affinities=affinities, initialization=settled)
+    assert ours.kl_divergence_ == pytest.approx(theirs.kl_divergence, rel=0.01)
+
+
+def test_barnes_hut_ends_where_the_exact_sum_does(digits):
+    X = digits[0][:1500]
+    affinities = DirectedPerplexity(X, 30)
+    kl = {
+        method: opentsne.FinslerTSNE(random_state=0, negative_gradient_method=method, n_iter=250)
+        .fit(X, affinities=affinities)
+        .kl_divergence
+        for method in ("exact", "bh")
+    }
+    assert kl["bh"] == pytest.approx(kl["exact"], rel=5e-3)
+
+
+def test_same_seed_same_bits_for_any_number_of_threads(digits):
+    X = np.vstack([digits[0], digits[0] + 0.5, digits[0] - 0.5])  # 5391 rows
+    models = [
+        FinslerTSNE(n_iter=10, early_exaggeration_iter=10, perplexity=10, random_state=3,
+                    n_jobs=jobs, omega_norm=0.5, neighbors=neighbors)
+        for neighbors in ("exact", "annoy") for jobs in (1, 2)
+    ]  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # after twenty steps the height says nothing yet
+        one, two, three, four = (m.fit_transform(X) for m in models)
+    assert np.array_equal(one, two)
+    assert np.array_equal(three, four)
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    X = digits[0][:500]
+    return X, FinslerTSNE(omega_norm=0.5, perplexity=20, random_state=0).fit(X)
+
+
+def test_attributes_and_clone(fitted):
+    X, model = fitted
+    assert model.embedding_.shape == (500, 3)
+    assert isinstance(model.embedding_, openTSNE.TSNEEmbedding)
+    assert np.asarray(model.embedding_).mean(axis=0) == pytest.approx(0, abs=1e-9)
+    assert model.kl_divergence_ > 0
+    assert model.omega_norm_ == 0.5
+    assert model.skew_fidelity_.sign > 0.6
+    assert model.affinities_.P.sum() == pytest.approx(1)
+    assert not hasattr(model, "drift_choice_")
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.early_exaggeration == "auto"
+    named = clone(model).set_params(**QUICK).set_output(transform="pandas").fit_transform(X[:100])
+    assert list(named.columns) == ["finslertsne0", "finslertsne1", "finslertsne2"]
+
+
+def test_training_rows_return_close_to_their_place(fitted):
+    X, model = fitted
+    before = np.array(model.embedding_)
+    placed = model.transform(X[:200])
+    moved = placed - before[:200]
+    assert np.median(np.linalg.norm(moved, axis=1)) < 0.02 * before.std(axis=0).max()
+    assert abs(moved[:, 2].mean()) < 0.02 * before[:, 2].std()
+    assert np.array_equal(model.embedding_, before)
+
+
+def test_new_places_do_not_depend_on_the_batch(fitted, digits):
+    _, model = fitted
+    new = digits[0][500:540]
+    together = model.transform(new)
+    assert np.array_equal(model.transform(new[7:8])[0], together[7])
+
+
+def test_new_places_by_the_tree_do_not_depend_on_the_batch(digits):
+    model = FinslerTSNE(perplexity=10, negative_gradient_method="bh", random_state=0)
+    model.set_params(n_iter=100, early_exaggeration_iter=100).fit(digits[0][:1000])
+    together = model.transform(digits[0][1000:1030], n_iter=50)
+    assert np.array_equal(model.transform(digits[0][1007:1008], n_iter=50)[0], together[7])
+    model.embedding_.gradient_descent_params["negative_gradient_method"] = FinslerGradient(
+        0.5, "exact"
+    )
+    exact = model.transform(digits[0][1000:1030], n_iter=50)
+    assert np.median(np.linalg.norm(exact - together, axis=1)) < 0.05 * together.std()
+
+
+def test_new_points_land_among_their_kind(fitted, digits):
+    from sklearn.neighbors import KNeighborsClassifier
+
+    _, model = fitted
+    placed = model.transform(digits[0][500:800])
+    judge = KNeighborsClassifier(5).fit(np.asarray(model.embedding_), digits[1][:500])
+    assert judge.score(placed, digits[1][500:800]) > 0.8
+
+
+def test_transform_by_opentsne_does_not_shift_the_height(fitted):
+    X, model = fitted
+    embedding = pickle.loads(pickle.dumps(model.embedding_))
+    placed = np.asarray(embedding.transform(X[:100]))
+    rise = placed[:, 2] - np.asarray(embedding)[:100, 2]
+    assert abs(rise.mean()) < 0.02 * np.asarray(embedding)[:, 2].std()
+
+
+def test_transform_before_fit():
+    with pytest.raises(NotFittedError):
+        FinslerTSNE().transform(np.zeros((3, 2)))
+
+
+def test_phases_of_ones_own(few_digits):
+    X, _ = few_digits
+    start = opentsne.FinslerTSNE(random_state=0, perplexity=20).prepare_initial(X)
+    P = start.affinities.P.copy()
+    early = start.optimize(n_iter=40, exaggeration=12, momentum=0.5)
+    late = early.optimize(n_iter=60)
+    assert abs(start.affinities.P - P).max() == 0
+    assert late.kl_divergence < early.kl_divergence
+    assert np.asarray(start).std() < 1e-3  # not in place
+    again = pickle.loads(pickle.dumps(early)).optimize(n_iter=60)
+    assert np.array_equal(late, again)
+    with pytest.raises(ValueError, match="Euclidean gradients"):
+        late.optimize(n_iter=1, negative_gradient_method="bh")
+    free = late.optimize(n_iter=5, negative_gradient_method=FinslerGradient(0.0))
+    assert np.isfinite(free).all()
+
+
+class StopAt(Callback):
+    def __init__(self, iteration):
+        self.iteration, self.seen = iteration, []
+
+    def __call__(self, iteration, error, embedding):
+        self.seen.append(error)
+        return len(self.seen) == self.iteration
+
+
+def test_a_callback_can_stop_and_the_divergence_is_that_of_the_moment(few_digits):
+    X, _ = few_digits
+    stop = StopAt(2)
+    model = opentsne.FinslerTSNE(
+        random_state=0, perplexity=20, callbacks=stop, callbacks_every_iters=10
+    )
+    embedding = model.fit(X)
+    assert len(stop.seen) == 2
+    assert embedding.kl_divergence == stop.seen[-1] == model.kl_divergence_
+    error, _ = FinslerGradient(0.5)(embedding, embedding.affinities.P, should_eval_error=True)
+    assert error == pytest.approx(stop.seen[-1], abs=1e-9)
+    assert embedding.affinities.P.sum() == pytest.approx(1)
+
+
+class Interrupt(Callback):
+    def __call__(self, iteration, error, embedding):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_leaves_affinities_and_threads_as_they_were(few_digits):
+    X, _ = few_digits
+    model = FinslerTSNE(random_state=0, perplexity=20, callbacks=Interrupt())
+    threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.affinities_.P.sum() == pytest.approx(1)
+    assert np.ptp(np.asarray(model.embedding_)) > 1e-2  # what was reached is there
+    assert threading.active_count() == threads
+
+
+def test_given_affinities_of_opentsne(few_digits):
+    X, _ = few_digits
+    affinities = FixedSigmaNN(X, sigma=15, k=20, symmetrize=False)
+    model = FinslerTSNE(omega_norm=0.5, random_state=0)
+    model.fit(X, affinities=affinities)
+    assert model.affinities_ is affinities
+    assert model.local_scale_ is None
+    assert np.isnan(model.density_height_)
+    assert np.isfinite(model.skew_fidelity_.sign)
+    with pytest.raises(ValueError, match="affinities must be an instance"):
+        model.fit(X, affinities=affinities.P)
+
+
+def test_auto_drift_says_what_it_tried(digits):
+    X, _ = ray_disk(200)
+    model = FinslerTSNE(omega_norm="auto", perplexity=10, random_state=0).fit(X)
+    choice = model.drift_choice_
+    assert model.omega_norm_ == choice.omega_norm
+    assert [t.omega_norm for t in choice.trials][:2] == [0.0, 0.9]
+    assert model.omega_norm == "auto"
+    with pytest.raises(ValueError, match="prepare_initial cannot"):
+        opentsne.FinslerTSNE(omega_norm="auto").prepare_initial(X)
+
+
+def test_auto_drift_of_symmetric_affinities_is_zero(few_digits):
+    X, _ = few_digits
+    P = PerplexityBasedNN(X, 20)
+    model = FinslerTSNE(omega_norm="auto", **QUICK).fit(X, affinities=P)
+    assert model.omega_norm_ == 0.0
+    assert "no asymmetry" in model.drift_choice_.reason
+
+
+def test_symmetric_affinities_start_as_a_map(few_digits):
+    X, _ = few_digits
+    for kwds in ({"affinity": "symmetrized"}, {"affinity": "harmonic"}, {"omega_norm": 0.0}):
+        start = opentsne.FinslerTSNE(perplexity=20, random_state=0, **kwds).prepare_initial(X)
+        assert np.asarray(start)[:, 2].std() > 1e-6
+    start = opentsne.FinslerTSNE(perplexity=20, random_state=0).prepare_initial(X)
+    assert not np.asarray(start)[:, 2].any()
+
+
+@pytest.mark.parametrize("initialization", ["pca", "spectral", "random"])
+def test_initialisations(few_digits, initialization):
+    X, _ = few_digits
+    start = opentsne.FinslerTSNE(
+        perplexity=20, initialization=initialization, random_state=0
+    ).prepare_initial(X)
+    assert np.asarray(start)[:, 0].std() == pytest.approx(1e-4, rel=0.1)
+
+
+def test_directed_distances_show_in_the_height():
+    """Uphill is longer: D_ij = ‖x_j − x_i‖ + 0.5 (h_j − h_i)."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(300, 2))
+    level = 0.6 * X[:, 0]
+    step = np.linalg.norm(X[None] - X[:, None], axis=-1)
+    D = step + 0.5 * (level[None] - level[:, None])
+    model = FinslerTSNE(
+        omega_norm=0.5, metric="precomputed", initialization="spectral", random_state=0
+    ).fit(D)
+    assert model.skew_fidelity_.sign > 0.8
+    D[:150, 150:] = np.inf
+    assert np.isfinite(FinslerTSNE(metric="precomputed", **QUICK).fit_transform(D)).all()
+    with pytest.raises(ValueError, match="NaN"):
+        FinslerTSNE(metric="precomputed").fit(np.where(np.isinf(D), np.nan, D))
+
+
+def test_sparse_features_are_embedded():
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 8)) * (rng.random((200, 8)) < 0.7)
+    model = FinslerTSNE(perplexity=20, **QUICK)
+    dense = model.fit(X).affinities_.P
+    sparse = clone(model).fit(scipy.sparse.csr_matrix(X)).affinities_.P
+    assert abs(dense - sparse).max() < 1e-6
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 4])
+def test_other_dimensions(few_digits, n_components):
+    X, _ = few_digits
+    model = FinslerTSNE(n_components=n_components, perplexity=20, random_state=0)
+    with warnings.catch_warnings():
+        if n_components == 1:  # no map beside the height
+            warnings.simplefilter("ignore")
+        assert model.fit_transform(X).shape == (200, n_components)
+    assert model.transform(X[:3]).shape == (3, n_components)
+
+
+@pytest.mark.parametrize("dof", [0.5, 2, 3])
+def test_other_kernels_reach_a_minimum(few_digits, dof):
+    X, _ = few_digits
+    embedding = opentsne.FinslerTSNE(dof=dof, perplexity=20, random_state=0).fit(X)
+    _, gradient = FinslerGradient(0.5)(embedding, embedding.affinities.P, dof=dof)
+    first, _ = FinslerGradient(0.5)(
+        np.asarray(embedding) * 0.9, embedding.affinities.P, dof=dof, should_eval_error=True
+    )
+    assert embedding.kl_divergence < first
+    assert np.abs(gradient).max() < 1e-3
+
+
+def test_duplicates_and_equal_rows(few_digits):
+    X, _ = few_digits
+    twice = np.vstack([X, X])
+    assert np.isfinite(FinslerTSNE(perplexity=20, **QUICK).fit_transform(twice)).all()
+    model = FinslerTSNE(perplexity=5, **QUICK)
+    assert np.isfinite(model.fit_transform(np.ones((50, 4)))).all()
+    assert model.skew_fidelity_.reason
+
+
+def test_bad_input_is_named(few_digits):
+    X, _ = few_digits
+    for omega in (-0.1, 1, 1.5, "much", None, True):
+        with pytest.raises(ValueError, match="omega_norm"):
+            FinslerTSNE(omega_norm=omega).fit(X)
+    for dof in (0, -1):
+        with pytest.raises(ValueError, match="dof must be a positive number"):
+            FinslerTSNE(dof=dof).fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        FinslerTSNE().fit(np.where(X.max() == X, np.nan, X))
+    with pytest.raises(ValueError, match="n_components must be a positive integer"):
+        FinslerTSNE(n_components=0).fit(X)
+    with pytest.raises(ValueError, match="initialization"):
+        FinslerTSNE(initialization=np.zeros((200, 5))).fit(X)
+    with pytest.raises(ValueError, match="initialization must be"):
+        FinslerTSNE(initialization="best").fit(X)
+    with pytest.raises(ValueError, match="affinity must be one of"):
+        FinslerTSNE(affinity="fuzzy").fit(X)
+    with pytest.raises(ValueError, match="X and affinities"):
+        FinslerTSNE().fit(None)
+    with pytest.warns(UserWarning, match="perplexity=100 is too large for 200 points"):
+        FinslerTSNE(perplexity=100, **QUICK).fit(X)
+
+
+def test_a_height_that_says_nothing_is_announced():
+    X = np.random.default_rng(0).random((300, 3))
+    with pytest.warns(UserWarning, match=r"omega_norm=0\.01 the height says next to nothing"):
+        FinslerTSNE(omega_norm=0.01, random_state=0).fit(X)
+
+
+def test_verbose_says_which_gradient_and_how_far(few_digits, capfd):
+    X, _ = few_digits
+    FinslerTSNE(perplexity=20, verbose=True, **QUICK).fit(X)
+    printed = capfd.readouterr()
+    assert "Gradient: exact, 200 points" in printed.out
+    assert "skew fidelity" in printed.out
+    assert "KL=" in printed.err
+
+
+def test_asymmetric_metric_keeps_its_direction(few_digits):
+    X, _ = few_digits
+
+    def uphill(u, v):
+        return np.linalg.norm(u - v) * np.exp(0.01 * (v.sum() - u.sum()))
+
+    model = FinslerTSNE(metric=uphill, perplexity=10, random_state=0).fit(X[:100])
+    assert model.skew_fidelity_.sign > 0.6
+    P = model.affinities_.P
+    D = np.array([[uphill(u, v) for v in X[:100]] for u in X[:100]])
+    expected = DirectedPerplexity(D, 10, metric="precomputed").P
+    assert abs(P - expected).max() < 1e-5 * abs(expected).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2000, 10_000])
+def test_barnes_hut_ends_where_the_exact_sum_does_at_size(n):
+    rng = np.random.default_rng(0)
+    centre = 4 * rng.normal(size=(30, 20))
+    X = centre[rng.integers(30, size=n)] + rng.uniform(0.3, 1.5, size=(n, 1)) * rng.normal(
+        size=(n, 20)
+    )
+    affinities = DirectedPerplexity(X, 30, n_jobs=2)
+    kl = {
+        method: opentsne.FinslerTSNE(random_state=0, negative_gradient_method=method)
+        .fit(X, affinities=affinities)
+        .kl_divergence
+        for method in ("exact", "bh")
+    }
+    assert kl["bh"] == pytest.approx(kl["exact"], rel=5e-3)

@@ -1,0 +1,30 @@
+"""The t-SNE benchmark scripts run from end to end on small data."""
+
+import numpy as np
+
+from benchmarks import speed, tsne_grid, tsne_quality
+
+
+def test_quality_runs_are_kept_and_not_repeated(tmp_path, monkeypatch, capsys):
+    X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32)
+    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    monkeypatch.setattr(tsne_quality, "METHODS", ("opentsne_2d", "finsler_0.5"))
+    options = ["small", "--seeds", "1", "--data-dir", str(tmp_path)]
+    options += ["--results", str(tmp_path / "runs.csv")]
+    tsne_quality.main(options)
+    lines = (tmp_path / "runs.csv").read_text()
+    assert "finsler_0.5" in capsys.readouterr().out
+    tsne_quality.main(options)
+    assert (tmp_path / "runs.csv").read_text() == lines
+
+
+def test_speed_prints_its_table(tmp_path, capsys):
+    options = ["tsne", "--data", "1100", "--methods", "finsler_3d", "--steps", "2", "3"]
+    speed.main([*options, "--results", str(tmp_path / "speed.csv")])
+    assert "ms_per_step" in capsys.readouterr().out
+    assert len((tmp_path / "speed.csv").read_text().splitlines()) == 2
+
+
+def test_grid_sizes_are_timed(capsys):
+    tsne_grid.main(["--sizes", "300", "--n-iter", "20", "--dimensions", "2"])
+    assert "FFTs alone" in capsys.readouterr().out
