@@ -99,20 +99,26 @@ def _asymmetry_of(model) -> dict:
     if hasattr(model, "affinities_"):  # FinslerTSNE
         affinities = model.affinities_
         if getattr(affinities, "directed_input", False):
-            return {"distances": affinities.neighbor_distances()}
+            given = {"distances": affinities.neighbor_distances()}
+            if _is_directed(model.embedding_, given):
+                return given
         if getattr(affinities, "local_scale", None) is not None:
             return {"graph": affinities.P, "local_scale": affinities.local_scale}
         return {"distances": _lengths(affinities.P)}
     if hasattr(model, "graph_"):  # FinslerUMAP
         if model.metric == "precomputed" and model._raw_data is not None:
             given = {"distances": model._raw_data}
-            if np.any(skew_pairs(model.embedding_, **given)[0]):
+            if _is_directed(model.embedding_, given):
                 return given
         return {"graph": model.graph_, "local_scale": model.local_scale_}
     raise ValueError(
         "plot_asymmetry needs a fitted estimator, or an embedding with either distances=, or "
         "graph= and local_scale=."
     )
+
+
+def _is_directed(positions, given: dict) -> bool:
+    return bool(np.any(skew_pairs(np.asarray(positions), **given)[0]))
 
 
 def _lengths(P):

@@ -13,7 +13,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from finsler_ext import FinslerUMAP
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.metrics import skew_fidelity, skew_pairs
 from finsler_ext.plot import dots, plot_3d, plot_asymmetry, plot_map, plot_profile
 from finsler_ext.plot.shown import magnification, read_shown
@@ -205,11 +205,31 @@ def test_many_points_become_an_image():
     assert np.asarray(named.get_array())[fullest][:3] == pytest.approx(mixed)
 
 
-def test_asymmetry_says_what_the_model_says(model):
-    title = plot_asymmetry(model).get_title()
-    fidelity = model.skew_fidelity_
-    assert f"{fidelity.sign:.0%} of pairs" in title
-    assert f"correlation {fidelity.rank:.2f}" in title
+def estimators(X):
+    height = X[:60, 20]
+    step = height - height[:, None]
+    D = np.abs(step) + 0.4 * step + np.linalg.norm(X[:60, None, :3] - X[:60, :3], axis=2)
+    symmetric = np.linalg.norm(X[:, None] - X, axis=2)
+    short = {"random_state": 0, "early_exaggeration_iter": 50, "n_iter": 50}
+    yield FinslerUMAP(random_state=0, n_epochs=100).fit(X)
+    yield FinslerUMAP(random_state=0, n_epochs=100, metric="precomputed").fit(symmetric)
+    yield FinslerUMAP(random_state=0, n_epochs=100, metric="precomputed").fit(D)
+    yield FinslerUMAP(random_state=0, n_epochs=100, unique=True).fit(np.vstack([X, X[:50]]))
+    yield FinslerTSNE(**short).fit(X)
+    yield FinslerTSNE(metric="precomputed", **short).fit(symmetric)
+    yield FinslerMDS().fit(X)
+    yield FinslerMDS(metric="precomputed").fit(D)
+
+
+@pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
+@pytest.mark.filterwarnings("ignore:perplexity:UserWarning")
+@pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning")
+def test_asymmetry_says_what_the_models_say(few_digits):
+    for model in estimators(few_digits[0].astype(np.float64)):
+        title = plot_asymmetry(model).get_title()
+        fidelity = model.skew_fidelity_
+        assert f"{fidelity.sign:.0%} of pairs" in title, model
+        assert f"correlation {fidelity.rank:.2f}" in title, model
 
 
 def test_pairs_in_the_shaded_quarters_are_the_sign(model):
