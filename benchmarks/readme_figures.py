@@ -3,7 +3,8 @@
 Writes docs/flights.png (median air minutes between 281 US airports, 1–4 January 2015, from the
 on-time performance tables of the US Bureau of Transportation Statistics, public domain; needs
 flights_us_2015jan.npz in the data folder), docs/digits.png, and docs/explore.png if there is a
-Chromium to open the page in.
+Chromium to open the page in. Prints the figures that the README quotes; that of cells needs
+sc_velocity_cellrank200.npz (dentate gyrus, from the tests of CellRank) and anndata.
 """
 
 from __future__ import annotations
@@ -90,6 +91,21 @@ def flights(path: Path, out: Path) -> None:
     )
 
 
+def cells(path: Path) -> None:
+    """Height against latent time, of cells embedded by their velocities."""
+    import anndata
+    from scipy.stats import spearmanr
+
+    from finsler_ext.scanpy import velocity
+
+    with np.load(path) as stored:
+        adata = anndata.AnnData(stored["X"], uns={"velocity_graph": stored["velocity_graph"]})
+        time = stored["latent_time"]
+    velocity(adata)
+    fall = spearmanr(adata.obs["finsler_velocity_height"], time).statistic
+    print(f"velocity: Spearman(height, latent time) = {fall:.2f}")
+
+
 def digits(out: Path) -> FinslerUMAP:
     """The map as always, and what the height adds."""
     X, digit = load_digits(return_X_y=True)
@@ -139,6 +155,9 @@ def main(argv: list[str] | None = None) -> None:
         flights(path, options.output / "flights.png")
     else:
         print("flights: flights_us_2015jan.npz not found; give its folder with --data-dir")
+    path = path.with_name("sc_velocity_cellrank200.npz")
+    if path.is_file():
+        cells(path)
     page(digits(options.output / "digits.png"), options.output / "explore.png")
 
 
