@@ -152,7 +152,7 @@ def test_the_map_is_seen_from_above_and_the_height_from_the_side(report, points)
 def test_colours_and_names(report):
     assert report["pixel"][3] == 255  # a dot is where its place says
     assert sum(report["pixel"][:3]) < 300  # and dark, as the lowest height
-    assert report["colors"] == ["height: sparse above dense", "kind"]
+    assert report["colors"] == ["height", "kind"]
     assert report["legend"].split("\n") == ["left </script>", "right"]
     assert 'name: point "3", <b>' in report["tip"]
     assert "height: 0.5" in report["tip"]
