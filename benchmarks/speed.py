@@ -4,8 +4,8 @@
     python -m benchmarks.speed --data mnist --data-dir DIR
     python -m benchmarks.speed --data 1000000 --methods finsler_free --repeats 1
     python -m benchmarks.speed --cold                 first fit of a process, import included
-    python -m benchmarks.speed --mds                  FinslerMDS; more in benchmarks.speed_mds
     python -m benchmarks.speed tsne …                 FinslerTSNE, see benchmarks/speed_tsne.py
+    python -m benchmarks.speed mds …                  FinslerMDS, see benchmarks/speed_mds.py
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -161,6 +161,10 @@ def main(argv=None) -> int:
         from benchmarks import speed_tsne
 
         return speed_tsne.main(argv[1:])
+    if argv[:1] == ["mds"]:
+        from benchmarks import speed_mds
+
+        return speed_mds.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
@@ -168,13 +172,8 @@ def main(argv=None) -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data-dir")
     parser.add_argument("--cold", action="store_true", help="time first fits instead")
-    parser.add_argument("--mds", action="store_true", help="time FinslerMDS instead")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    if options.mds:
-        from benchmarks import speed_mds
-
-        return speed_mds.main(["--repeats", str(options.repeats)])
     if options.child:
         child(options)
         return 0

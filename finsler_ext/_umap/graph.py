@@ -40,13 +40,13 @@ def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
             stacklevel=5,
         )
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
-    model._small_data = model._asymmetric_metric = False
-    model._directed_distances = model.metric == "precomputed" and is_directed(X)
+    model._small_data = model._asymmetric_metric = model._directed_distances = False
     indices, distances, search_index = model._given_knn
     if distances is not None:
         found = dissimilarity.with_self_first(indices[:, :k], distances[:, :k], search_index)
     elif model.metric == "precomputed":
         found = dissimilarity.precomputed_neighbors(X, k)
+        model._directed_distances = is_directed(X)
     else:
         found = _search(model, X, k, random_state)
     cut = (found.distances >= model._disconnection_distance) & (found.indices >= 0)
