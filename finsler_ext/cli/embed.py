@@ -82,7 +82,7 @@ def _ours(note) -> bool:
 def _size(data: Table | Directed) -> str:
     if isinstance(data, Table):
         return f"{len(data.rows)} rows of {data.source}"
-    known = np.isfinite(data.D).sum() - len(data.D)
+    known = np.isfinite(data.D).sum() - np.isfinite(data.D.diagonal()).sum()
     return f"{len(data.rows)} points with {known} directed distances"
 
 

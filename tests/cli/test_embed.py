@@ -392,11 +392,13 @@ def test_the_bar_says_how_much_time_is_left(folder, monkeypatch, capsys):
     assert main(["embed", "plain.csv", "-o", "a.npy"]) == 0
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    for method in ("umap", "tsne"):
+    monkeypatch.setattr(module, "MDS_PATIENCE", 10)
+    for method, shown in (("umap", " left"), ("tsne", " left"), ("mds", "smacof, drift 0.5")):
         assert main(["embed", "plain.csv", "-o", "a.npy", "--method", method]) == 0
-        printed = capsys.readouterr().err
-        assert "embedding:" in printed, method
-        assert " left" in printed, method
+        printed = capsys.readouterr()
+        assert "%" in printed.err, method
+        assert shown in printed.err, method
+        assert printed.out.count("\n") == 1, method
 
 
 def test_importing_the_command_is_cheap():
