@@ -19,6 +19,7 @@ from finsler_ext.randers import height
 __all__ = [
     "SkewFidelity",
     "density_height",
+    "is_directed",
     "neighborhood_preservation",
     "skew_fidelity",
     "skew_pairs",
@@ -142,6 +143,19 @@ def _distance_skew(distances):
         skew = there - back
         skew[np.abs(skew) < ROUNDING * (there + back)] = 0.0
     return source, target, skew
+
+
+def is_directed(D) -> bool:
+    """True where some pair of distances that has both directions depends on the direction."""
+    if scipy.sparse.issparse(D):
+        D = scipy.sparse.csr_array(D, dtype=np.float64)
+        stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
+        there = (D.multiply(stored.T)).tocsr()
+        back = (D.T.tocsr().multiply(stored)).tocsr()
+        differ = abs(there - back) - ROUNDING * (there + back)
+        return bool(differ.nnz and differ.max() > 0)
+    with np.errstate(invalid="ignore"):  # inf - inf: both directions are missing
+        return bool(np.any(np.abs(D - D.T) > ROUNDING * (D + D.T)))
 
 
 def _pairs(n: int):

@@ -20,7 +20,7 @@ from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift_choice import MEANINGFUL_SIGN, choose_drift
 from finsler_ext.layout.tsne_descent import FinslerDescent
 from finsler_ext.layout.tsne_gradient import FinslerGradient, check_dof, choose_method
-from finsler_ext.metrics import density_height, skew_fidelity
+from finsler_ext.metrics import density_height, is_directed, skew_fidelity
 from finsler_ext.randers import check_omega_norm
 
 __all__ = ["FinslerTSNE"]
@@ -258,7 +258,7 @@ class FinslerTSNE(openTSNE.TSNE):
 
     def _fidelity(self, embedding, X, affinities):
         P = affinities.P
-        if self.metric == "precomputed" and X is not None and not is_symmetric_distance(X):
+        if self.metric == "precomputed" and X is not None and is_directed(X):
             return skew_fidelity(embedding, distances=X)
         if callable(self.metric) and getattr(affinities, "directed_input", False):
             return skew_fidelity(embedding, distances=affinities.neighbor_distances())
@@ -310,12 +310,6 @@ _PASSED_ON = (
     "callbacks",
     "callbacks_every_iters",
 )
-
-
-def is_symmetric_distance(D) -> bool:
-    if scipy.sparse.issparse(D):
-        return is_symmetric(D)
-    return bool(np.array_equal(D, D.T))
 
 
 def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext import opentsne
+from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
 
@@ -106,6 +108,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         if X is not None:
             X = self._validated(X, reset=True)
         super().fit(X, affinities, initialization)
+        self._directed_distances = self.metric == "precomputed" and X is not None and is_directed(X)
         self._n_features_out = self.n_components
         return self
 
@@ -124,6 +127,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         exaggeration=1.5,
         momentum=0.8,
         max_grad_norm=0.25,
+        local_scale=None,
+        incoming=None,
     ):
         """Place new points among the fitted ones, which stay where they are.
 
@@ -133,13 +138,17 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_new, n_features); with ``metric="precomputed"``
-            the directed distances to the n fitted points, or those and, in n more columns, the
-            distances from them
+        X : array or sparse matrix of shape (n_new, n_features), or (n_new, n_samples) distances
+            from new to fitted points if ``metric="precomputed"``
         perplexity : float, optional
             Of the out-edges; that of the fit by default.
         n_iter, learning_rate, exaggeration, momentum, max_grad_norm
             Of the descent, as in openTSNE.
+        local_scale : array of shape (n_new,)
+            Scales of the new points, for a model that was fitted with ``local_scale``.
+        incoming : array or sparse matrix of shape (n_new, n_samples)
+            Distances from fitted to new points, for a model that was fitted to directed
+            distances.
 
         Returns
         -------
@@ -148,6 +157,12 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         check_is_fitted(self, "embedding_")
         X = self._validated(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
+        if self.local_scale is not None or local_scale is not None:
+            affinity_params["local_scale"] = self._new_scale(local_scale, X.shape[0])
+        if self.metric == "precomputed":
+            X = self._both_directions(X, incoming)
+        elif incoming is not None:
+            raise ValueError("incoming is for metric='precomputed'; other metrics give it.")
         placed = self.embedding_.prepare_partial(X, **affinity_params)
         placed.optimize(
             n_iter=n_iter,
@@ -159,6 +174,42 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             inplace=True,
         )
         return np.array(placed)
+
+    def _new_scale(self, local_scale, n_rows):
+        if self.local_scale is None:
+            raise ValueError("local_scale: the model was fitted without one.")
+        if local_scale is None:
+            raise ValueError(
+                "local_scale: the model was fitted with a scale per point, and new points need "
+                "one, too. Pass transform(X, local_scale=s) with one positive entry per row of X."
+            )
+        local_scale = np.asarray(local_scale, dtype=np.float64)
+        if local_scale.shape != (n_rows,) or not np.all(local_scale > 0):
+            raise ValueError(
+                f"local_scale must have one positive entry per row of X, shape ({n_rows},)."
+            )
+        return local_scale
+
+    def _both_directions(self, X, incoming):
+        """Distances to the fitted points and, in as many further columns, from them."""
+        if incoming is None:
+            if self._directed_distances:
+                raise ValueError(
+                    "incoming: the model was fitted to directed distances, and new points need "
+                    "both directions. Pass transform(D, incoming=E) with D[i, j] the distance from "
+                    "new point i to fitted point j and E[i, j] the distance from j to i."
+                )
+            return X
+        incoming = self._validated(incoming, reset=False)
+        sparse = scipy.sparse.issparse(X)
+        if incoming.shape != X.shape or scipy.sparse.issparse(incoming) != sparse:
+            raise ValueError(
+                f"incoming must have the shape of X, {X.shape}, and be sparse where X is; got "
+                f"shape {incoming.shape}."
+            )
+        stack = scipy.sparse.hstack if sparse else np.hstack
+        both = stack([X, incoming])
+        return scipy.sparse.csr_matrix(both) if sparse else both
 
     def _validated(self, X, *, reset: bool):
         pairwise = self.metric == "precomputed"

@@ -13,12 +13,11 @@ from umap.umap_ import raise_disconnected_warning
 from finsler_ext import dissimilarity
 from finsler_ext.dissimilarity.neighbors import block_function
 from finsler_ext.dissimilarity.supervision import intersect_with_target
-from finsler_ext.metrics import ROUNDING
+from finsler_ext.metrics import is_directed
 
 __all__ = [
     "build_graph",
     "find_neighbors",
-    "is_directed",
     "is_symmetric",
     "isolated",
     "pair_kwds",
@@ -202,19 +201,6 @@ def is_symmetric(D) -> bool:
         out, into = (np.asarray(D.sum(axis=axis)).ravel() for axis in (1, 0))
         return bool(np.allclose(out, into)) and abs(D - D.T).max() < 1e-6
     return bool(np.array_equal(D, D.T))
-
-
-def is_directed(D) -> bool:
-    """True where some pair of distances that has both directions depends on the direction."""
-    if scipy.sparse.issparse(D):
-        D = scipy.sparse.csr_array(D, dtype=np.float64)
-        stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
-        there = (D.multiply(stored.T)).tocsr()
-        back = (D.T.tocsr().multiply(stored)).tocsr()
-        differ = abs(there - back) - ROUNDING * (there + back)
-        return bool(differ.nnz and differ.max() > 0)
-    with np.errstate(invalid="ignore"):  # inf - inf: both directions are missing
-        return bool(np.any(np.abs(D - D.T) > ROUNDING * (D + D.T)))
 
 
 def _precomputed_between(D, rows, columns):

@@ -89,6 +89,7 @@ class DirectedAffinities(Affinities):
         if local_scale is not None:
             self.local_scale = np.asarray(local_scale, dtype=np.float64)
             relative_scale(local_scale, np.ones(self.n_samples))  # checks it
+            self.density_scales = self.scales
             if self.scales is not None:
                 columns = [relative_scale(local_scale, column) for column in self.scales.T]
                 self.scales = np.column_stack(columns)
@@ -176,20 +177,23 @@ class DirectedAffinities(Affinities):
 
         Column j is the edge to point j, by the scale of the new point; column n + j the edge
         from point j, by j's stored scale, if j would count the new point among its neighbours.
-        Rows sum to 1. Symmetric affinities have the same in both.
+        Rows sum to 1. Symmetric affinities have the same in both. With a given ``local_scale``,
+        new points take that of their neighbours, unless they have their own.
         """
         k = params.pop("k", None)
         k = min(self.neighbors.shape[1] if k is None else int(k), self.n_samples)
-        blocks = [
-            self._block_to_new(data[start : start + BLOCK_ROWS], k, params)
-            for start in range(0, data.shape[0], BLOCK_ROWS)
-        ]
+        given = params.pop("local_scale", None)
+        blocks = []
+        for start in range(0, data.shape[0], BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            scale = None if given is None else np.asarray(given, dtype=np.float64)[rows]
+            blocks.append(self._block_to_new(data[rows], k, params, scale))
         P = scipy.sparse.csr_matrix(scipy.sparse.vstack([b[0] for b in blocks], format="csr"))
         if not return_distances:
             return P
         return P, np.concatenate([b[1] for b in blocks]), np.concatenate([b[2] for b in blocks])
 
-    def _block_to_new(self, data, k, params):
+    def _block_to_new(self, data, k, params, local_scale=None):
         n, n_new = self.n_samples, data.shape[0]
         if isinstance(self.knn_index, DirectedIndex):
             there, back = self.knn_index.both_ways(data)
@@ -206,7 +210,7 @@ class DirectedAffinities(Affinities):
             near, distances = candidates[:, :k], np.asarray(found[:, :k], dtype=np.float64)
             new, column = np.nonzero(found <= self.reach[candidates])
             old, square = candidates[new, column], np.asarray(found)[new, column] ** 2
-        scales = self._new_scales(near, distances, params)
+        scales = self._new_scales(near, distances, params, local_scale)
         out = np.zeros(near.shape)
         finite = np.isfinite(distances)
         excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
@@ -227,9 +231,15 @@ class DirectedAffinities(Affinities):
         P.eliminate_zeros()
         return P, near, distances
 
-    def _new_scales(self, near, distances, params):
+    def _new_scales(self, near, distances, params, local_scale=None):
         if self.scales is None or not self.given_scale:
             return self._row_scales(distances, **params)
+        if local_scale is not None:
+            columns = (
+                relative_scale(local_scale, column, among=self.local_scale)
+                for column in self.density_scales.T
+            )
+            return np.column_stack(list(columns))
         # the feature behind a given scale is not known for new points: take their neighbours'
         return np.exp(np.log(self.scales[near]).mean(axis=1))
 

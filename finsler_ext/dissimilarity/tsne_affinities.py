@@ -69,12 +69,14 @@ class DirectedPerplexity(DirectedAffinities):
             [gaussian_scales(distances, p, n_threads=threads) for p in perplexities]
         )
 
-    def to_new(self, data, perplexity=None, return_distances=False):
+    def to_new(self, data, perplexity=None, return_distances=False, local_scale=None):
         k = None
         if perplexity is not None:
             largest = max(usable_perplexities(perplexity, self.n_samples))
             k = max(1, int(NEIGHBORS_PER_PERPLEXITY * largest))
-        return super().to_new(data, return_distances, perplexity=perplexity, k=k)
+        return super().to_new(
+            data, return_distances, perplexity=perplexity, k=k, local_scale=local_scale
+        )
 
     to_new.__doc__ = DirectedAffinities.to_new.__doc__
 

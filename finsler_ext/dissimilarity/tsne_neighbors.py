@@ -72,7 +72,7 @@ class DirectedIndex(KNNIndex):
         """
         n = self.n_samples
         if self.metric == "precomputed":
-            query = query.toarray() if scipy.sparse.issparse(query) else np.asarray(query, float)
+            query = _dense_distances(query)
             if query.shape[1] not in (n, 2 * n):
                 raise ValueError(
                     f"metric='precomputed': new rows need the distances to the {n} fitted points "
@@ -100,6 +100,16 @@ class DirectedIndex(KNNIndex):
         there, _ = self.both_ways(query)
         near = np.argsort(there, axis=1, kind="stable")[:, :k]
         return near, np.take_along_axis(there, near, axis=1)
+
+
+def _dense_distances(query) -> np.ndarray:
+    """Pairs that a sparse matrix does not store are no neighbours, rather than at distance 0."""
+    if not scipy.sparse.issparse(query):
+        return np.asarray(query, dtype=np.float64)
+    entries = scipy.sparse.coo_array(query)
+    dense = np.full(query.shape, np.inf)
+    dense[entries.coords] = entries.data
+    return dense
 
 
 def _filled_up(query):
