@@ -68,13 +68,14 @@ def fit_once(method: str, X, n_epochs: int, spent: dict):
             watch(umap_, "optimize_layout_euclidean", "layout", spent)
         model = UMAP(n_components=3, n_epochs=n_epochs, random_state=seed)
     else:
+        import finsler_ext._umap.embedding as stages
         import finsler_ext.umap as ours
 
         if not spent.get("watched"):
             watch(ours, "find_neighbors", "knn", spent)
             watch(ours, "build_graph", "graph", spent)
-            watch(ours, "initial_positions", "init", spent)
-            watch(ours, "optimize_layout", "layout", spent)
+            watch(stages, "initial_positions", "init", spent)
+            watch(stages, "optimize_layout", "layout", spent)
         jobs = 1 if how == "one" else -1
         model = ours.FinslerUMAP(n_epochs=n_epochs, random_state=seed, n_jobs=jobs)
     spent["watched"] = 1

@@ -22,6 +22,7 @@ __all__ = [
     "is_directed",
     "neighborhood_preservation",
     "skew_fidelity",
+    "skew_pairs",
 ]
 
 # More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced
@@ -87,6 +88,24 @@ def skew_fidelity(
     >>> skew_fidelity(np.log(scale)[:, None], graph=ring, local_scale=scale).sign
     1.0
     """
+    data, shown = skew_pairs(
+        embedding,
+        graph=graph,
+        local_scale=local_scale,
+        distances=distances,
+        omega_norm=omega_norm,
+    )
+    slope = 1.0 if omega_norm is not None and distances is not None else None
+    return _compare(data, shown, slope)
+
+
+def skew_pairs(
+    embedding, *, graph=None, local_scale=None, distances=None, omega_norm: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The skew of the data and the skew of the embedding, pair by pair.
+
+    Parameters are those of `skew_fidelity`, which compares the two.
+    """
     level = np.asarray(height(embedding), dtype=np.float64)
     if distances is not None:
         source, target, data = _distance_skew(distances)
@@ -100,11 +119,10 @@ def skew_fidelity(
     else:
         raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
     shown = level[target] - level[source]
-    slope = None
     if omega_norm is not None and distances is not None:
-        shown, slope = 2.0 * omega_norm * shown, 1.0
+        shown = 2.0 * omega_norm * shown
     known = np.isfinite(data) & np.isfinite(shown)
-    return _compare(data[known], shown[known], slope)
+    return data[known], shown[known]
 
 
 def _distance_skew(distances):

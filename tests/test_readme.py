@@ -1,31 +1,111 @@
-"""The README's examples run, and its test command is the one that CI finds."""
+"""Every piece of code in the README runs, and its test command is the one that CI finds."""
 
+import importlib
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 from umap import UMAP
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+from finsler_ext.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+# what stands before a block, its language and its text
+BLOCKS = re.findall(r"(?:<!-- ([^\n]*) -->\n)?```(\w*)\n(.*?)```", README, re.S)
+EXAMPLES = [(mark, code) for mark, language, code in BLOCKS if language == "python"]
+# scanpy announces its own future in its plots
+ANNOUNCEMENTS = ("FutureWarning", "DeprecationWarning", "PendingDeprecationWarning")
 
 
-@pytest.mark.parametrize("code", re.findall(r"<!-- example -->\n```python\n(.*?)```", README, re.S))
-def test_the_examples_run(code, capsys):
+@pytest.mark.filterwarnings(*(f"ignore::{name}" for name in ANNOUNCEMENTS))
+@pytest.mark.parametrize(("mark", "code"), EXAMPLES)
+def test_the_examples_run(mark, code, capsys, tmp_path, monkeypatch):
+    needed = {"example: scanpy": "scanpy", "example: plot": "matplotlib"}.get(mark)
+    if needed:
+        pytest.importorskip(needed)
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(code, names)
-    model = names["model"]
-    assert names["embedding"].shape == (len(model.embedding_), model.n_components)
-    assert "skew fidelity" in capsys.readouterr().out
+    pyplot.close("all")
+    if mark == "example":
+        model = names["model"]
+        assert names["embedding"].shape == (len(model.embedding_), model.n_components)
+        assert "skew fidelity" in capsys.readouterr().out
+    elif mark == "example: plot":
+        assert (tmp_path / "iris.html").stat().st_size > 10_000
+    else:
+        assert names["adata"].obsm["X_finsler_umap"].shape == (700, 3)
 
 
-def test_every_piece_of_python_is_an_example():
-    assert README.count("```python") == README.count("<!-- example -->\n```python") > 0
+def test_every_block_is_known_here():
+    marks = [mark for mark, _, _ in BLOCKS]
+    assert all(mark.startswith("example") for mark, _ in EXAMPLES)
+    others = [mark for mark in marks if not mark.startswith("example")]
+    assert sorted(others) == ["benchmarks", "demo", "embed", "tests"]
+    assert len(EXAMPLES) >= 4
+
+
+def block(name):
+    (text,) = (code for mark, _, code in BLOCKS if mark == name)
+    return text.splitlines()
 
 
 def test_both_commands_are_one_line_each():
     for name in ("demo", "tests"):
-        (line,) = re.findall(rf"<!-- {name} -->\n```sh\n(.*)\n```", README)
+        (line,) = block(name)
         assert line.startswith("python3 -m venv")
+
+
+def test_a_table_of_ones_own(tmp_path, monkeypatch, capsys):
+    iris = load_iris()
+    rows = [
+        [*map(str, x), iris.target_names[k]] for x, k in zip(iris.data, iris.target, strict=True)
+    ]
+    table = ["a,b,c,d,species", *(",".join(row) for row in rows)]
+    (tmp_path / "my.csv").write_text("\n".join(table))
+    monkeypatch.chdir(tmp_path)
+    for line in block("embed"):
+        program, *arguments = line.split()
+        assert program == ".venv/bin/finsler-ext"
+        assert main(arguments) == 0
+        assert "The height orders" in capsys.readouterr().out
+    for made in ("my.png", "my.html", "my_finsler.csv"):
+        assert (tmp_path / made).stat().st_size > 1000
+
+
+def test_benchmarks_can_be_run(monkeypatch, capsys):
+    for line in block("benchmarks"):
+        python, option, module, *arguments = line.split()
+        assert (python, option) == ("python", "-m")
+        script = importlib.import_module(module)
+        with pytest.raises(SystemExit) as stop:
+            script.main(["--help"])
+        assert stop.value.code == 0, line
+        printed = capsys.readouterr().out
+        assert all(word in printed or "name" in printed for word in arguments), line
+
+
+def test_pictures_and_links_are_there_and_small():
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    local = [target for target in targets if "://" not in target]
+    assert len(local) >= 6
+    for target in local:
+        assert (ROOT / target).exists(), target
+        if target.endswith(".png"):
+            assert (ROOT / target).stat().st_size < 200_000
+
+
+def test_the_test_command_is_the_one_ci_runs():
+    if not shutil.which("bash") or sys.platform == "win32":
+        pytest.skip("no bash")
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "<!-- tests -->" in script
 
 
 def test_the_table_has_every_parameter_and_method_of_umap():

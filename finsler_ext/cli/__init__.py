@@ -1,0 +1,106 @@
+"""Command line: embed a file, with a picture, or scikit-learn's digits as a demonstration."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
+
+__all__ = ["main"]
+
+INTERRUPTED = 130  # what shells report after Ctrl-C
+
+EMBED = """\
+FILE holds one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
+With --directed it holds what it costs to get from one point to another: a square matrix (rows
+are sources, empty cells are unknown), or an edge list (source, target, length).
+
+examples:
+  finsler-ext embed flowers.csv --label species --plot flowers.png
+  finsler-ext embed cells.h5ad --label cluster --plot cells.html
+  finsler-ext embed travel_times.csv --directed --plot times.png
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    prefix = "finsler-ext"
+    try:
+        if options.command == "demo":
+            from finsler_ext.cli.demo import demo
+
+            return demo(options)
+        from finsler_ext.cli.embed import embed
+
+        return embed(options)
+    except KeyboardInterrupt:
+        print(f"{prefix}: interrupted, nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    except (UsageError, ValueError, OSError, ModuleNotFoundError, MemoryError) as error:
+        print(f"{prefix}: {one_line(error)}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        if os.environ.get("FINSLER_DEBUG"):
+            raise
+        print(
+            f"{prefix}: unexpected {type(error).__name__}: {one_line(error)} "
+            "(FINSLER_DEBUG=1 shows where)",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(prog="finsler-ext", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser("demo", help="embed scikit-learn's digits, with a picture")
+    demo.add_argument("--omega-norm", type=float, default=0.5, help="drift in [0, 1)")
+    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("-o", "--output", default="finsler_digits.png", help="picture to write")
+
+    embed = commands.add_parser(
+        "embed",
+        help="embed a file",
+        description=EMBED,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    embed.add_argument("file", metavar="FILE")
+    embed.add_argument(
+        "--method",
+        choices=("umap", "tsne", "mds"),
+        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default with --directed)",
+    )
+    embed.add_argument(
+        "--omega-norm",
+        type=_drift,
+        help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
+    )
+    embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
+    embed.add_argument(
+        "--drop", metavar="COLUMN", action="append", default=[], help="leave this column out"
+    )
+    embed.add_argument(
+        "--drop-missing", action="store_true", help="leave rows with missing values out"
+    )
+    embed.add_argument(
+        "--standardize", action="store_true", help="divide each column by its spread first"
+    )
+    embed.add_argument("--metric", help="distance between rows (default euclidean)")
+    embed.add_argument("--array", metavar="NAME", help="array of an npz file to embed")
+    embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
+    embed.add_argument(
+        "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
+    )
+    embed.add_argument("--plot", help="picture (png, pdf, svg) or page to explore (html)")
+    embed.add_argument("--seed", type=int, default=0)
+    embed.add_argument("--threads", type=int, default=-1, help="default: all")
+    return parser
+
+
+def _drift(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # "auto"; other words are refused with an explanation

@@ -1,0 +1,173 @@
+"""``finsler-ext embed FILE``: read, embed, write, and say in one sentence what came out."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
+from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
+from finsler_ext.cli.tables import UNEQUAL, Table, read_table
+from finsler_ext.cli.usage import UsageError, one_line
+
+__all__ = ["embed"]
+
+NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
+DENSITY = "height: sparse above dense"
+COSTLY = "height: costly to reach is high"
+DRIFT = 0.5
+# Work that is over sooner than this many seconds needs no progress bar.
+PATIENCE = 2.0
+BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
+# Fewer points than this are embedded by majorisation before one looks at a bar.
+MDS_PATIENCE = 1000
+# t-SNE works out its error whenever it calls back; now and then is enough for a bar.
+TSNE_STRIDE = 10
+
+
+def embed(options) -> int:
+    source = Path(options.file)
+    output = Path(options.output or f"{source.stem}_finsler.csv")
+    data = read_directed(source, options) if options.directed else read_table(source, options)
+    check_output(output, source)
+    if options.plot:
+        check_plot(Path(options.plot))
+    # imported this late because it takes seconds, and a wrong file name should not
+    from finsler_ext.cli.verdict import verdict
+    from finsler_ext.drift_choice import check_drift_parameter
+
+    if options.omega_norm is not None:
+        check_drift_parameter(options.omega_norm)
+    method = options.method or ("mds" if options.directed else "umap")
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            model = _fitted(method, data, options)
+        except ValueError as error:
+            if options.metric and "metric" in str(error):
+                raise UsageError(f"--metric {options.metric}: {error}") from None
+            raise
+    seconds = time.perf_counter() - started
+    write_output(output, model.embedding_, data.rows, data.label, options.label)
+    written = [str(output)]
+    if options.plot:
+        label = COSTLY if options.directed else DENSITY
+        title = f"{source.name}, {NAMES[method]}"
+        write_plot(Path(options.plot), model, data.label, options.label, data.rows, title, label)
+        written.append(options.plot)
+    for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
+        print(f"finsler-ext: note: {line}", file=sys.stderr)
+    fidelity = verdict(model.skew_fidelity_, options.directed)
+    print(
+        f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
+        f"omega_norm={model.omega_norm_:g}; written to {' and '.join(written)}. {fidelity}"
+    )
+    return 0
+
+
+def _ours(note) -> bool:
+    # the verdict says the one anyway, and nobody here calls inverse_transform
+    told = ("next to nothing", "inverse_transform will be unavailable")
+    return issubclass(note.category, UserWarning) and not any(t in str(note.message) for t in told)
+
+
+def _size(data: Table | Directed) -> str:
+    if isinstance(data, Table):
+        return f"{len(data.rows)} rows of {data.source}"
+    known = np.isfinite(data.D).sum() - np.isfinite(data.D.diagonal()).sum()
+    return f"{len(data.rows)} points with {known} directed distances"
+
+
+def _fitted(method: str, data: Table | Directed, options):
+    drift = options.omega_norm
+    if drift is None:
+        drift = "auto" if options.directed and method == "mds" else DRIFT
+    settings = {"omega_norm": drift, "random_state": options.seed}
+    settings["n_jobs"] = options.threads
+    settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
+    bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
+    X = _directed_input(method, data) if isinstance(data, Directed) else _points(data, options)
+    if method == "umap":
+        from finsler_ext import FinslerUMAP
+
+        return FinslerUMAP(tqdm_kwds={"desc": "embedding", **bar}, **settings).fit(X)
+    if method == "tsne":
+        from finsler_ext import FinslerTSNE
+
+        model = FinslerTSNE(callbacks_every_iters=TSNE_STRIDE, **settings)
+        with Progress(model.early_exaggeration_iter + model.n_iter, bar) as progress:
+            return model.set_params(callbacks=[progress]).fit(X)
+    from finsler_ext import FinslerMDS
+
+    if X.shape[0] > MOST_ROWS:
+        raise UsageError(
+            f"{X.shape[0]} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
+            "use --method umap"
+        )
+    if options.directed:
+        settings["missing"] = "geodesic"
+    settings["verbose"] = X.shape[0] > MDS_PATIENCE and sys.stderr.isatty()
+    with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
+        return FinslerMDS(**settings).fit(X)
+
+
+def _points(data: Table, options):
+    X = data.X
+    if scipy.sparse.issparse(X):
+        if options.standardize:
+            raise UsageError("--standardize is for dense data")
+        return X
+    spread = X.std(axis=0)
+    if options.standardize:
+        return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    if not (spread > 0).any():
+        raise UsageError(f"{options.file}: all rows are equal, there is nothing to embed")
+    varied = np.flatnonzero(spread > 0)
+    small, large = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
+    named = not all(name.isdigit() for name in data.columns)  # pixels share a unit
+    if named and spread[large] > UNEQUAL * spread[small]:
+        print(
+            f"finsler-ext: note: the spread of column {data.columns[large]!r} is "
+            f"{spread[large]:.3g}, that of {data.columns[small]!r} {spread[small]:.3g}; if their "
+            "units differ, use --standardize",
+            file=sys.stderr,
+        )
+    return X
+
+
+def _directed_input(method: str, data: Directed):
+    if method == "mds":
+        return data.D
+    from finsler_ext.dissimilarity.readers import complete_paths
+
+    return complete_paths(data.D)
+
+
+class Progress:
+    """A bar for openTSNE's callbacks; starts anew when another drift is tried."""
+
+    def __init__(self, total: int, bar: dict):
+        self.total, self.settings = total, bar
+        self.bar = None
+
+    def __enter__(self):
+        from tqdm.auto import tqdm
+
+        self.bar = tqdm(total=self.total, desc="embedding", **self.settings)
+        return self
+
+    def __exit__(self, *error):
+        self.bar.close()
+
+    def __call__(self, iteration, error, embedding):
+        if self.bar.n + TSNE_STRIDE > self.total:
+            self.bar.reset()
+        self.bar.update(TSNE_STRIDE)

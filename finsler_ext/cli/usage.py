@@ -1,0 +1,34 @@
+"""Errors as one line that names the thing and the way out."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+__all__ = ["OneLineParser", "UsageError", "listed", "needs", "one_line"]
+
+LISTED = 8
+
+
+class UsageError(Exception):
+    """What the user gave cannot be used; the message says what to do."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {one_line(message)} (see {self.prog} --help)\n")
+
+
+def one_line(error) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def listed(names) -> str:
+    """Names for a message, the first few if they are many."""
+    names = [str(name) for name in names]
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def needs(package: str, extra: str, what: str) -> UsageError:
+    return UsageError(f"{what} needs {package}: pip install 'finsler_ext[{extra}]'")

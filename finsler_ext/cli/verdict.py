@@ -1,0 +1,22 @@
+"""How much asymmetry the height carries, in a sentence."""
+
+from __future__ import annotations
+
+from finsler_ext.drift_choice import MEANINGFUL_SIGN
+from finsler_ext.metrics import SkewFidelity
+
+__all__ = ["verdict"]
+
+
+def verdict(fidelity: SkewFidelity, directed: bool = False) -> str:
+    if fidelity.reason:
+        return f"The height carries no asymmetry: {fidelity.reason}."
+    order = "from cheap to costly to reach" if directed else "from dense to sparse"
+    pairs = "pairs" if directed else "neighbour pairs"
+    sentence = (
+        f"The height orders {fidelity.sign:.0%} of all {pairs} {order} (50% is chance; rank "
+        f"correlation {fidelity.rank:.2f})"
+    )
+    if fidelity.sign < MEANINGFUL_SIGN:
+        return f"{sentence}: read it as one more map column."
+    return f"{sentence}."

@@ -1,0 +1,12 @@
+"""Pictures of a Finsler embedding. Needs matplotlib (extra ``plot``); `explore` needs nothing.
+
+Every function takes a fitted estimator, an array of shape (n, m) or a DataFrame, map columns
+first and the height last.
+"""
+
+from finsler_ext.plot.asymmetry import plot_asymmetry
+from finsler_ext.plot.explore import explore
+from finsler_ext.plot.map import plot_map
+from finsler_ext.plot.side import plot_3d, plot_profile
+
+__all__ = ["explore", "plot_3d", "plot_asymmetry", "plot_map", "plot_profile"]

@@ -1,0 +1,128 @@
+"""Does the height mean anything? The asymmetry of the data against that of the embedding."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext.metrics import skew_fidelity, skew_pairs
+from finsler_ext.plot.dots import new_axes
+
+__all__ = ["plot_asymmetry"]
+
+# Up to this many pairs are drawn one by one; beyond, as counts in hexagons.
+FEW_PAIRS = 500
+# The outermost share of pairs on either side that may lie outside the picture.
+TAIL = 0.001
+
+
+def plot_asymmetry(
+    embedding, *, graph=None, local_scale=None, distances=None, omega_norm=None, ax=None
+):
+    """Data skew against embedding skew on the edges, with the fidelity in the title.
+
+    Where the height shows the asymmetry, the pairs lie along a rising line; the share in the
+    two shaded quarters is ``skew_fidelity_.sign``.
+
+    Parameters
+    ----------
+    embedding : fitted estimator, or array of shape (n, m) or DataFrame with the data below
+    graph, local_scale, distances, omega_norm
+        As in `finsler_ext.metrics.skew_fidelity`; taken from a fitted estimator by default.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
+    given = {"graph": graph, "local_scale": local_scale, "distances": distances}
+    if all(value is None for value in given.values()):
+        given = _asymmetry_of(embedding)
+        if getattr(embedding, "unique", False):  # the graph is that of the distinct rows
+            positions = positions[embedding._unique_rows_]
+    elif distances is not None:
+        given["omega_norm"] = omega_norm
+    data, shown = skew_pairs(positions, **given)
+    fidelity = skew_fidelity(positions, **given)
+    by_distance = given.get("distances") is not None
+    ax = new_axes(ax)
+    ax.set_xlabel("data: " + ("D(i, j) − D(j, i)" if by_distance else "log scale of j − of i"))
+    as_distance = given.get("omega_norm") is not None
+    ax.set_ylabel("embedding: " + ("F(i, j) − F(j, i)" if as_distance else "height of j − of i"))
+    ax.set_title(_title(fidelity), fontsize="medium")
+    if data.size == 0:
+        return ax
+    if by_distance:  # every pair is listed once: show it both ways
+        data, shown = np.concatenate([data, -data]), np.concatenate([shown, -shown])
+    across, up = (max(np.quantile(np.abs(v), 1 - TAIL), 1e-12) for v in (data, shown))
+    ax.set_xlim(-across, across)
+    ax.set_ylim(-up, up)
+    for side in (-1, 1):
+        ax.fill(
+            [0, side * across, side * across, 0], [0, 0, side * up, side * up], "0.93", zorder=0
+        )
+    if data.size <= FEW_PAIRS:
+        ax.scatter(data, shown, s=6, color="0.2", linewidths=0)
+    else:
+        counts = ax.hexbin(
+            data,
+            shown,
+            gridsize=50,
+            extent=(-across, across, -up, up),
+            bins="log",
+            mincnt=1,
+            cmap="viridis_r",
+            linewidths=0.1,
+        )
+        ax.figure.colorbar(counts, ax=ax, label="pairs", shrink=0.85)
+    ax.axhline(0, color="0.4", linewidth=0.6)
+    ax.axvline(0, color="0.4", linewidth=0.6)
+    return ax
+
+
+def _title(fidelity) -> str:
+    if fidelity.reason:
+        return f"no fidelity: {fidelity.reason}"
+    return (
+        f"{fidelity.sign:.0%} of pairs ordered rightly (50% is chance)\n"
+        f"rank correlation {fidelity.rank:.2f}, explained {fidelity.explained:.0%}"
+    )
+
+
+def _asymmetry_of(model) -> dict:
+    """What a fitted estimator compares its height with: the arguments of `skew_fidelity`."""
+    if hasattr(model, "dissimilarity_matrix_"):  # FinslerMDS
+        if model.local_scale_ is None or np.ptp(model.local_scale_) == 0:
+            return {"distances": model.dissimilarity_matrix_, "omega_norm": model.omega_norm_}
+        return {"graph": model._known.graph, "local_scale": model.local_scale_}
+    if hasattr(model, "affinities_"):  # FinslerTSNE
+        affinities = model.affinities_
+        if getattr(affinities, "directed_input", False):
+            given = {"distances": affinities.neighbor_distances()}
+            if _is_directed(model.embedding_, given):
+                return given
+        if getattr(affinities, "local_scale", None) is not None:
+            return {"graph": affinities.P, "local_scale": affinities.local_scale}
+        return {"distances": _lengths(affinities.P)}
+    if hasattr(model, "graph_"):  # FinslerUMAP
+        if model.metric == "precomputed" and model._raw_data is not None:
+            given = {"distances": model._raw_data}
+            if _is_directed(model.embedding_, given):
+                return given
+        return {"graph": model.graph_, "local_scale": model.local_scale_}
+    raise ValueError(
+        "plot_asymmetry needs a fitted estimator, or an embedding with either distances=, or "
+        "graph= and local_scale=."
+    )
+
+
+def _is_directed(positions, given: dict) -> bool:
+    return bool(np.any(skew_pairs(np.asarray(positions), **given)[0]))
+
+
+def _lengths(P):
+    """Affinities as lengths: the larger p_ij, the shorter the way from i to j."""
+    lengths = scipy.sparse.csr_array(P, copy=True)
+    lengths.data = -np.log(lengths.data / lengths.data.max())
+    return lengths

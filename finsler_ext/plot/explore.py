@@ -1,0 +1,138 @@
+"""`explore`: one HTML page with the embedding in it, to turn, colour, point at and select."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from finsler_ext.plot.shown import HEIGHT, MAX_INTEGER_CATEGORIES, Shown, magnification, read_shown
+
+__all__ = ["explore"]
+
+# Text of every point is in the page: beyond this many points a browser gets slow.
+MOST_POINTS = 500_000
+
+
+def explore(
+    embedding,
+    path="finsler_explore.html",
+    *,
+    labels=None,
+    hover=None,
+    title: str = "Finsler embedding",
+    height_label: str = HEIGHT,
+) -> Path:
+    """Write a stand-alone page that shows map and side view; it needs no network.
+
+    In the page: turn the map into its side view, colour by height, labels or local scale,
+    point at dots, draw around some of them to list and download their rows.
+
+    Parameters
+    ----------
+    embedding : fitted estimator, array of shape (n, m ≥ 2) or DataFrame
+    path : str or Path
+        The HTML file to write.
+    labels : array of shape (n,), or dict of such arrays, optional
+        More to colour by: text, booleans and few distinct integers are categories.
+    hover : array of shape (n,), dict of such arrays or DataFrame, optional
+        Text for the point under the mouse, and columns of the list of selected rows.
+    title : str
+    height_label : str
+        What the height means, in the words of the data.
+
+    Returns
+    -------
+    Path of the page
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from finsler_ext.plot import explore
+    >>> Y = np.random.default_rng(0).normal(size=(50, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = explore(Y, folder + "/page.html", labels=np.arange(50) % 2)
+    ...     "<canvas" in page.read_text()
+    True
+    """
+    shown = read_shown(embedding, "explore", least_columns=2)
+    if len(shown.rows) > MOST_POINTS:
+        raise ValueError(
+            f"explore: {len(shown.rows)} points are too many for a page (at most {MOST_POINTS}). "
+            "Take a sample of the rows, or use plot_map."
+        )
+    colors = [_numbers(height_label, shown.height)]
+    colors += [_coloring(name, values) for name, values in _columns(labels, "label", shown)]
+    scale = getattr(embedding, "local_scale_", None)
+    if scale is not None and np.shape(scale) == (shown.n_given,):
+        colors.append(_numbers("local scale (log)", np.log(np.asarray(scale)[shown.rows])))
+    data = {
+        "n": len(shown.rows),
+        "magnify": magnification(shown),
+        "positions": _packed(_unit_cube(shown)),
+        "height": _packed(shown.height),
+        "rows": _packed(shown.rows, np.int32),
+        "colors": colors,
+        "hover": [
+            {"name": name, "values": [str(v) for v in values]}
+            for name, values in _columns(hover, "name", shown)
+        ],
+    }
+    page = (files("finsler_ext.plot") / "explore.html").read_text(encoding="utf-8")
+    page = page.replace("{{title}}", html.escape(title))
+    # "<" would let a text of the user's end the script
+    page = page.replace("{{data}}", json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
+    path = Path(path)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _unit_cube(shown: Shown) -> np.ndarray:
+    """Map and height about 0, the longest of the three half axes being 1."""
+    plane = shown.map[:, :2]
+    if plane.shape[1] == 1:
+        plane = np.column_stack([plane, np.zeros(len(plane))])
+    places = np.column_stack([plane, shown.height])
+    places = places - (places.max(axis=0) + places.min(axis=0)) / 2
+    return places / max(np.abs(places).max(), np.finfo(np.float32).tiny)
+
+
+def _columns(given, name: str, shown: Shown) -> list[tuple[str, np.ndarray]]:
+    """Named arrays of a dict, DataFrame or single array; checked, and without hidden rows."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        columns = [(str(key), np.asarray(values)) for key, values in given.items()]
+    elif hasattr(given, "columns"):
+        columns = [(str(key), np.asarray(given[key])) for key in given.columns]
+    else:
+        columns = [(str(getattr(given, "name", None) or name), np.asarray(given))]
+    for key, values in columns:
+        if values.shape != (shown.n_given,):
+            raise ValueError(
+                f"explore: {key!r} must have one entry per row, shape ({shown.n_given},); got "
+                f"shape {values.shape}."
+            )
+    return [(key, values[shown.rows]) for key, values in columns]
+
+
+def _coloring(name: str, values: np.ndarray) -> dict:
+    whole = values.dtype.kind in "iu"
+    if values.dtype.kind in "fc" or (whole and len(np.unique(values)) > MAX_INTEGER_CATEGORIES):
+        return _numbers(name, values)
+    names, codes = np.unique(values if whole else values.astype(str), return_inverse=True)
+    return {"name": name, "names": [str(n) for n in names], "codes": _packed(codes, np.int32)}
+
+
+def _numbers(name: str, values) -> dict:
+    return {"name": name, "values": _packed(values)}
+
+
+def _packed(values, dtype=np.float32) -> str:
+    little_endian = np.dtype(dtype).newbyteorder("<")
+    return base64.b64encode(np.asarray(values, dtype=little_endian).tobytes()).decode("ascii")

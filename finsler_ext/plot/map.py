@@ -1,0 +1,94 @@
+"""The map seen from above."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finsler_ext.plot.dots import draw_dots, new_axes
+from finsler_ext.plot.shown import HEIGHT, read_colors, read_shown
+
+__all__ = ["plot_map"]
+
+# Cells along the longer side of the grid on which the relief is drawn.
+GRID = 200
+# Width of the smoothing, as a share of that side; narrower relief is noise between neighbours.
+SMOOTHING = 0.015
+# Relief is drawn up to this many such widths from a point.
+REACH = 1.5
+LEVELS = 8
+
+
+def plot_map(embedding, *, color=None, relief=None, ax=None, label: str | None = None):
+    """Scatter the first two map columns, coloured by the height.
+
+    Parameters
+    ----------
+    embedding : fitted estimator, array of shape (n, m ≥ 3) or DataFrame
+    color : array of shape (n,), optional
+        Colour by this instead of the height: text, booleans and few distinct integers are
+        categories. Also "height", "local_scale", or the name of a column of a DataFrame.
+    relief : bool, optional
+        Draw the height as relief (contours, dark is low). By default where the colour shows
+        categories.
+    ax : matplotlib Axes, optional
+    label : str, optional
+        Text of the colour bar, or title of the legend.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from finsler_ext.plot import plot_map
+    >>> ax = plot_map(np.random.default_rng(0).normal(size=(50, 3)))
+    """
+    shown = read_shown(embedding, "plot_map")
+    colors = read_colors(color, embedding, shown, label)
+    ax = new_axes(ax, colors)
+    x, y = shown.map[:, :2].T
+    if relief or (relief is None and colors.names is not None):
+        _draw_relief(ax, x, y, shown.height)
+    draw_dots(ax, x, y, colors)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def _draw_relief(ax, x, y, level):
+    """Contours of the smoothed height, in greys with a colour bar below."""
+    from scipy.ndimage import distance_transform_edt, gaussian_filter
+
+    if np.ptp(x) == 0 or np.ptp(y) == 0 or np.ptp(level) == 0:
+        return
+    # a margin of three widths, so that contours close outside the points
+    margin = 3 * SMOOTHING * max(np.ptp(x), np.ptp(y))
+    box = [(v.min() - margin, v.max() + margin) for v in (x, y)]
+    cell = max(high - low for low, high in box) / GRID
+    bins = [max(2, int(np.ceil((high - low) / cell))) for low, high in box]
+    count, *edges = np.histogram2d(x, y, bins=bins, range=box)
+    total, *_ = np.histogram2d(x, y, bins=bins, range=box, weights=level)
+    crowd, mass = (gaussian_filter(grid, SMOOTHING * GRID) for grid in (count, total))
+    surface = np.full(crowd.shape, np.nan)
+    there = distance_transform_edt(count == 0) <= REACH * SMOOTHING * GRID
+    surface[there] = mass[there] / crowd[there]
+    centres = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    low, high = np.nanquantile(surface, [0.02, 0.98])
+    if not high > low:
+        return
+    levels = np.linspace(low, high, LEVELS)
+    filled = ax.contourf(
+        *centres, surface.T, levels=levels, cmap="gray", alpha=0.35, extend="both", zorder=0
+    )
+    ax.contour(
+        *centres, surface.T, levels=levels, colors="0.35", linewidths=0.6, linestyles="-", zorder=3
+    )
+    bar = ax.figure.colorbar(
+        filled, ax=ax, location="bottom", label=HEIGHT, shrink=0.6, aspect=40, pad=0.02
+    )
+    bar.set_ticks(levels[[0, LEVELS // 2, -1]])
+    bar.ax.xaxis.set_major_formatter("{x:.1f}")

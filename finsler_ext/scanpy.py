@@ -1,0 +1,210 @@
+"""Finsler embeddings of AnnData, in scanpy's manner. Needs scanpy (extra ``scanpy``).
+
+`umap` and `tsne` show density as height, `velocity` the direction in which cells develop. Each
+writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`` and the height to
+``obs``, so that ``sc.pl.embedding(adata, "finsler_umap", color="finsler_umap_height")`` draws it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from finsler_ext._anndata import read_transitions, representation, store, stored_neighbors
+
+__all__ = ["tsne", "umap", "velocity"]
+
+# A certain transition has length 0, which a sparse matrix cannot hold.
+SHORTEST = 1e-6
+
+
+def umap(
+    adata,
+    *,
+    omega_norm=0.5,
+    n_components: int = 3,
+    min_dist: float = 0.5,
+    random_state=0,
+    neighbors_key: str | None = None,
+    use_rep: str | None = None,
+    key_added: str | None = None,
+    copy: bool = False,
+    **parameters,
+):
+    """FinslerUMAP of cells: ``sc.tl.umap`` with a height, sparse above dense.
+
+    Takes the neighbours that ``sc.pp.neighbors`` stored, before they were symmetrised; without
+    them, or if ``use_rep`` is given, neighbours are searched for in ``X_pca`` or that
+    representation.
+
+    Parameters
+    ----------
+    adata : AnnData
+    omega_norm, n_components, random_state
+        Of `finsler_ext.FinslerUMAP`.
+    min_dist : float, default=0.5
+        As in ``sc.tl.umap``.
+    neighbors_key : str, optional
+        Neighbours in ``uns`` to use, by default "neighbors".
+    use_rep : str, optional
+        Key of ``obsm``, or "X", in which to search for neighbours anew.
+    key_added : str, optional
+        By default the embedding is ``obsm["X_finsler_umap"]``, its parameters are in
+        ``uns["finsler_umap"]`` and the height in ``obs["finsler_umap_height"]``. Otherwise
+        ``obsm[key_added]``, ``uns[key_added]`` and ``obs[key_added + "_height"]``.
+    copy : bool
+        Return a changed copy instead of changing ``adata``.
+    **parameters
+        More parameters of `finsler_ext.FinslerUMAP`.
+    """
+    from finsler_ext import FinslerUMAP
+
+    stored = neighbors_key or "neighbors"
+    if neighbors_key is not None and neighbors_key not in adata.uns:
+        raise ValueError(
+            f"neighbors_key={neighbors_key!r} is not in uns. Run sc.pp.neighbors(adata, "
+            f"key_added={neighbors_key!r}) first."
+        )
+    if neighbors_key is not None and use_rep is not None:
+        raise ValueError("Give either neighbors_key, or use_rep to search for neighbours anew.")
+    if use_rep is None and stored in adata.uns:
+        if "n_neighbors" in parameters:
+            raise ValueError(
+                "n_neighbors: the neighbours stored by sc.pp.neighbors are used as they are. Give "
+                "use_rep='X_pca' to search for others."
+            )
+        indices, distances = stored_neighbors(adata, stored)
+        parameters |= {"precomputed_knn": (indices, distances), "n_neighbors": indices.shape[1]}
+        searched = adata.uns[stored].get("params", {}).get("use_rep")
+        features, source = representation(adata, searched)[0], stored
+    else:
+        features, source = representation(adata, use_rep)
+    model = FinslerUMAP(
+        omega_norm=omega_norm,
+        n_components=n_components,
+        min_dist=min_dist,
+        random_state=random_state,
+        **parameters,
+    )
+    with _quiet():
+        model.fit(features)
+    return store(adata, model, "finsler_umap", key_added, copy, parameters, source)
+
+
+def tsne(
+    adata,
+    *,
+    omega_norm=0.5,
+    n_components: int = 3,
+    perplexity: float = 30,
+    random_state=0,
+    use_rep: str | None = None,
+    n_pcs: int | None = None,
+    key_added: str | None = None,
+    copy: bool = False,
+    **parameters,
+):
+    """FinslerTSNE of cells: ``sc.tl.tsne`` with a height, sparse above dense.
+
+    Parameters
+    ----------
+    adata : AnnData
+    omega_norm, n_components, perplexity, random_state
+        Of `finsler_ext.FinslerTSNE`.
+    use_rep : str, optional
+        Key of ``obsm``, or "X"; ``X_pca`` by default, or X without it.
+    n_pcs : int, optional
+        Use only the first columns of the representation.
+    key_added, copy
+        As in `umap`, with "finsler_tsne" as the name.
+    **parameters
+        More parameters of `finsler_ext.FinslerTSNE`.
+    """
+    from finsler_ext import FinslerTSNE
+
+    features, source = representation(adata, use_rep)
+    if n_pcs is not None:
+        features = features[:, :n_pcs]
+    model = FinslerTSNE(
+        omega_norm=omega_norm,
+        n_components=n_components,
+        perplexity=perplexity,
+        random_state=random_state,
+        **parameters,
+    ).fit(features)
+    return store(adata, model, "finsler_tsne", key_added, copy, parameters, source)
+
+
+def velocity(
+    adata,
+    transitions=None,
+    *,
+    omega_norm=0.5,
+    n_components: int = 3,
+    random_state=0,
+    method: str = "umap",
+    key_added: str | None = None,
+    copy: bool = False,
+    **parameters,
+):
+    """Embed cells by where they are heading: what follows lies below, as water runs.
+
+    The length of the way from cell i to cell j is −log p_ij, p_ij being the probability of the
+    transition. Likely transitions are short and lead down; the height falls from early cells to
+    late ones.
+
+    Parameters
+    ----------
+    adata : AnnData
+    transitions : matrix of shape (n, n) or str, optional
+        Transition probabilities, rows being sources: a dense or sparse matrix, or a key of
+        ``obsp``; by default CellRank's ``obsp["T_fwd"]``, or scvelo's ``velocity_graph`` of
+        cosines c_ij, as p_ij ∝ exp(10 c_ij).
+    omega_norm, n_components, random_state
+        Of the estimator.
+    method : {"umap", "mds"}, default="umap"
+        FinslerUMAP on the transitions themselves, for any number of cells; or FinslerMDS on
+        shortest paths between all pairs, for some thousands of cells.
+    key_added, copy
+        As in `umap`, with "finsler_velocity" as the name.
+    **parameters
+        More parameters of the estimator.
+    """
+    probabilities, source = read_transitions(adata, transitions)
+    lengths = probabilities.copy()
+    lengths.data = np.maximum(-np.log(lengths.data), SHORTEST)
+    settings = {
+        "metric": "precomputed",
+        "omega_norm": omega_norm,
+        "n_components": n_components,
+        "random_state": random_state,
+        **parameters,
+    }
+    model: Any
+    if method == "umap":
+        from finsler_ext import FinslerUMAP
+
+        most = int(np.diff(lengths.indptr).max())
+        settings.setdefault("n_neighbors", max(2, min(15, most + 1)))
+        with _quiet():
+            model = FinslerUMAP(**settings).fit(lengths)
+    elif method == "mds":
+        from finsler_ext import FinslerMDS
+
+        model = FinslerMDS(**({"missing": "geodesic"} | settings)).fit(lengths)
+    else:
+        raise ValueError(f"method must be 'umap' or 'mds', got {method!r}.")
+    return store(adata, model, "finsler_velocity", key_added, copy, parameters, source)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without umap-learn's announcements about methods that nobody calls on cells."""
+    with warnings.catch_warnings():
+        for announcement in ("precomputed_knn", ".*inverse_transform will be unavailable"):
+            warnings.filterwarnings("ignore", announcement, UserWarning)
+        yield

@@ -1,0 +1,282 @@
+"""Pictures: dots lie where the embedding is, texts do not overlap, legends leave the data free."""
+
+import itertools
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+from finsler_ext.metrics import skew_fidelity, skew_pairs
+from finsler_ext.plot import dots, plot_3d, plot_asymmetry, plot_map, plot_profile
+from finsler_ext.plot.shown import magnification, read_shown
+
+
+@pytest.fixture(scope="module")
+def model(few_digits):
+    return FinslerUMAP(random_state=0, n_epochs=100).fit(few_digits[0])
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    return np.random.default_rng(0).normal(size=(300, 3)) * [4, 2, 1]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def scattered(ax):
+    parts = [np.asarray(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)]
+    return np.concatenate(parts)
+
+
+def boxes(figure):
+    figure.draw_without_rendering()
+    axes = [axis for ax in figure.axes for axis in ax._axis_map.values()]
+    ticks = {tick for axis in axes for tick in axis.get_major_ticks() + axis.get_minor_ticks()}
+    unseen = ticks - {tick for axis in axes for tick in axis._update_ticks()}
+    unseen_texts = {text for tick in unseen for text in (tick.label1, tick.label2)}
+    texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+    texts = [t for t in texts if t not in unseen_texts]
+    return [(t.get_text(), t.get_window_extent()) for t in texts]
+
+
+def overlapping(figure):
+    return [
+        (a, b)
+        for (a, box), (b, other) in itertools.combinations(boxes(figure), 2)
+        if box.x0 < other.x1 - 1
+        and other.x0 < box.x1 - 1
+        and box.y0 < other.y1 - 1
+        and other.y0 < box.y1 - 1
+    ]
+
+
+def test_dots_lie_on_the_map_and_show_the_height(cloud):
+    ax = plot_map(cloud)
+    assert scattered(ax) == pytest.approx(cloud[:, :2])
+    (shown,) = (c for c in ax.collections if isinstance(c, PathCollection))
+    assert np.asarray(shown.get_array()) == pytest.approx(cloud[:, 2])
+    assert ax.get_aspect() == 1
+    assert ax.figure.axes[-1].get_ylabel() == "height: sparse above dense"
+
+
+def test_estimators_arrays_and_frames_give_one_picture(model):
+    embedding = model.embedding_
+    frame = pd.DataFrame(embedding, columns=["x", "y", "height"]).assign(row=range(200))[
+        ["row", "height", "x", "y"]
+    ]
+    for given in (embedding, frame, list(map(list, embedding))):
+        assert scattered(plot_map(given)) == pytest.approx(scattered(plot_map(model)), abs=1e-6)
+
+
+def test_rows_without_a_place_are_left_out(cloud):
+    cloud = cloud.copy()
+    cloud[7] = np.nan
+    labels = np.arange(300) % 3
+    ax = plot_map(cloud, color=labels, relief=False)
+    assert len(scattered(ax)) == 299
+    assert scattered(plot_profile(cloud)) == pytest.approx(np.delete(cloud, 7, axis=0)[:, [0, 2]])
+
+
+def test_categories_are_drawn_apart_with_names_outside(cloud):
+    names = np.array(["one", "two", "three"])[np.arange(300) % 3]
+    ax = plot_map(cloud, color=pd.Series(names, name="count"))
+    legend = ax.get_legend()
+    assert legend.get_title().get_text() == "count"
+    assert [t.get_text() for t in legend.get_texts()] == ["one", "three", "two"]
+    ax.figure.draw_without_rendering()
+    assert legend.get_window_extent().x0 >= ax.get_window_extent().x1
+    parts = [c.get_offsets() for c in ax.collections if isinstance(c, PathCollection)]
+    assert np.asarray(parts[0]) == pytest.approx(cloud[names == "one", :2])
+
+
+def test_whole_numbers_are_categories_while_they_are_few(cloud):
+    assert plot_map(cloud, color=np.arange(300) % 11).get_legend() is not None
+    assert plot_map(cloud, color=np.arange(300)).get_legend() is None
+    order = [t.get_text() for t in plot_map(cloud, color=np.arange(300) % 11).get_legend().texts]
+    assert order == [str(c) for c in range(11)]
+
+
+def test_relief_follows_the_height():
+    x, y = np.random.default_rng(0).uniform(-1, 1, size=(2, 4000))
+    ax = plot_map(np.column_stack([x, y, x]), color=np.arange(4000) % 2)
+    lines = [c for c in ax.collections if hasattr(c, "levels") and not c.filled]
+    segments = [seg for c in lines for level in c.allsegs for seg in level if len(seg) > 30]
+    assert segments
+    # contours of height = x are vertical
+    assert max(np.ptp(seg[:, 0]) / np.ptp(seg[:, 1]) for seg in segments) < 0.25
+
+
+def grey(color):
+    return float(np.dot(to_rgb(color), [0.2126, 0.7152, 0.0722]))
+
+
+def test_categories_can_be_told_apart_in_grey():
+    looks = [(dots.MARKS[c % len(dots.MARKS)], grey(dots.COLORS[c])) for c in range(10)]
+    for (mark, light), (other_mark, other) in itertools.combinations(looks, 2):
+        assert mark != other_mark or abs(light - other) > 0.1
+
+
+@pytest.mark.parametrize("n", [11, 30, 60])
+def test_many_categories_have_as_many_colours(n):
+    assert len(set(dots.palette(n))) == n
+
+
+def drawings(model, digit):
+    long = np.array([f"a rather long name of a category {c}" for c in np.arange(len(digit)) % 50])
+    yield "map", plot_map(model)
+    yield "labels", plot_map(model, color=digit, label="digit")
+    yield "long labels", plot_map(model, color=long)
+    yield "profile", plot_profile(model)
+    yield "against scale", plot_profile(model, "local_scale", color=digit)
+    yield "3d", plot_3d(model)
+    yield "3d labels", plot_3d(model, color=digit)
+    yield "asymmetry", plot_asymmetry(model)
+
+
+def test_no_text_overlaps_another(model, few_digits):
+    for name, ax in drawings(model, few_digits[1]):
+        assert not overlapping(ax.figure), name
+        assert len(boxes(ax.figure)) > 1, name
+
+
+def test_profile_is_magnified_and_says_so():
+    flat = np.random.default_rng(0).uniform(-1, 1, size=(500, 3)) * [10, 10, 0.5]
+    ax = plot_profile(flat, 1)
+    times = magnification(read_shown(flat, "test"))
+    assert times * np.ptp(flat[:, 2]) >= 0.3 * np.ptp(flat[:, :2], axis=0).max()
+    assert ax.get_aspect() == times > 1
+    assert f"{times} times" in ax.get_ylabel()
+    assert scattered(ax) == pytest.approx(flat[:, [1, 2]])
+    assert plot_profile(flat, magnify=1).get_aspect() == 1
+
+
+def test_profile_against_values(cloud):
+    values = np.arange(300.0)
+    ax = plot_profile(cloud, values)
+    assert scattered(ax) == pytest.approx(np.column_stack([values, cloud[:, 2]]))
+    assert ax.get_aspect() == "auto"
+
+
+def test_3d_has_one_scale(cloud):
+    ax = plot_3d(cloud, magnify=1)
+    box = np.asarray(ax._box_aspect)
+    assert box / box[0] == pytest.approx(np.ptp(cloud, axis=0) / np.ptp(cloud[:, 0]))
+
+
+def test_many_points_become_an_image():
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(dots.MANY + 1, 3))
+    ax = plot_map(cloud)
+    assert not any(isinstance(c, PathCollection) for c in ax.collections)
+    (image,) = ax.images
+    left, right, bottom, top = image.get_extent()
+    pixels = np.asarray(image.get_array())
+    rows, columns = pixels.shape[:2]
+    column = np.clip(((cloud[:, 0] - left) / (right - left) * columns).astype(int), 0, columns - 1)
+    row = np.clip(((cloud[:, 1] - bottom) / (top - bottom) * rows).astype(int), 0, rows - 1)
+    # the fullest pixel has the colour of its mean height, and empty ones are clear
+    count = np.zeros((rows, columns), int)
+    np.add.at(count, (row, column), 1)
+    fullest = np.unravel_index(count.argmax(), count.shape)
+    there = (row == fullest[0]) & (column == fullest[1])
+    norm = ax.figure.axes[-1]._colorbar.norm
+    expected = plt.get_cmap("viridis")(norm(cloud[there, 2].mean()))
+    assert pixels[fullest][:3] == pytest.approx(expected[:3], abs=0.01)
+    assert (pixels[count == 0, 3] == 0).all()
+    assert (pixels[count > 0, 3] > 0.3).all()
+    upper = cloud[:, 1] > 0
+    (named,) = plot_map(cloud, color=upper, relief=False).images
+    share = upper[there].mean()
+    mixed = share * np.array(to_rgb(dots.COLORS[1])) + (1 - share) * np.array(
+        to_rgb(dots.COLORS[0])
+    )
+    assert np.asarray(named.get_array())[fullest][:3] == pytest.approx(mixed)
+
+
+def estimators(X):
+    height = X[:60, 20]
+    step = height - height[:, None]
+    D = np.abs(step) + 0.4 * step + np.linalg.norm(X[:60, None, :3] - X[:60, :3], axis=2)
+    symmetric = np.linalg.norm(X[:, None] - X, axis=2)
+    short = {"random_state": 0, "early_exaggeration_iter": 50, "n_iter": 50}
+    yield FinslerUMAP(random_state=0, n_epochs=100).fit(X)
+    yield FinslerUMAP(random_state=0, n_epochs=100, metric="precomputed").fit(symmetric)
+    yield FinslerUMAP(random_state=0, n_epochs=100, metric="precomputed").fit(D)
+    yield FinslerUMAP(random_state=0, n_epochs=100, unique=True).fit(np.vstack([X, X[:50]]))
+    yield FinslerTSNE(**short).fit(X)
+    yield FinslerTSNE(metric="precomputed", **short).fit(symmetric)
+    yield FinslerMDS().fit(X)
+    yield FinslerMDS(metric="precomputed").fit(D)
+
+
+@pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
+@pytest.mark.filterwarnings("ignore:perplexity:UserWarning")
+@pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning")
+def test_asymmetry_says_what_the_models_say(few_digits):
+    for model in estimators(few_digits[0].astype(np.float64)):
+        title = plot_asymmetry(model).get_title()
+        fidelity = model.skew_fidelity_
+        assert f"{fidelity.sign:.0%} of pairs" in title, model
+        assert f"correlation {fidelity.rank:.2f}" in title, model
+
+
+def test_pairs_in_the_shaded_quarters_are_the_sign(model):
+    data, shown = skew_pairs(model.embedding_, graph=model.graph_, local_scale=model.local_scale_)
+    unequal = (data != 0) & (shown != 0)
+    assert np.mean((data * shown > 0)[unequal]) == pytest.approx(model.skew_fidelity_.sign)
+
+
+def test_asymmetry_of_directed_distances():
+    height = np.random.default_rng(0).normal(size=60)
+    flat = np.zeros((60, 2))
+    D = np.abs(height[:, None] - height) + 0.5 * (height - height[:, None])
+    ax = plot_asymmetry(np.column_stack([flat, height]), distances=D, omega_norm=0.5)
+    assert "100% of pairs" in ax.get_title()
+    assert "explained 100%" in ax.get_title()
+
+
+def test_asymmetry_of_nothing_says_so():
+    ax = plot_asymmetry(np.eye(5), distances=np.ones((5, 5)))
+    assert "no asymmetry" in ax.get_title()
+    assert skew_fidelity(np.eye(5), distances=np.ones((5, 5))).reason
+
+
+def test_the_axes_given_are_used(cloud):
+    _, axes = plt.subplots(1, 3)
+    for ax, draw in zip(axes, (plot_map, plot_profile), strict=False):
+        assert draw(cloud, ax=ax) is ax
+    distances = np.abs(np.subtract.outer(cloud[:, 0], 1.1 * cloud[:, 0]))
+    assert plot_asymmetry(cloud, distances=distances, ax=axes[2]) is axes[2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda Y: plot_map(Y[:, :2]), "at least 3 columns"),
+        (lambda Y: plot_map(FinslerUMAP()), "not fitted"),
+        (lambda Y: plot_map(Y, color=[1, 2]), "one entry per row"),
+        (lambda Y: plot_map(Y, color="species"), "species"),
+        (lambda Y: plot_map(Y, color="local_scale"), "fitted estimator"),
+        (lambda Y: plot_map(Y * np.nan), "no row without nan"),
+        (lambda Y: plot_map([["a", "b", "c"]]), "numbers"),
+        (lambda Y: plot_profile(Y, 2), "map columns 0 to 1"),
+        (lambda Y: plot_profile(Y, np.array(["a"] * len(Y))), "categories as color"),
+        (lambda Y: plot_3d(Y, ax=plt.subplots()[1]), "three-dimensional"),
+        (lambda Y: plot_asymmetry(Y), "needs a fitted estimator"),
+    ],
+)
+def test_errors_name_the_way_out(call, message, cloud):
+    with pytest.raises(ValueError, match=message):
+        call(cloud)
