@@ -154,6 +154,15 @@ def _broken(x, y):
     return 0.0
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal, also where a background job ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_interrupting_a_fit_stops_it_and_restores_everything(jobs):
     X = RNG.normal(size=(4200, 5))
