@@ -8,6 +8,7 @@ Euclidean one (drift 0) of the same graph.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ __all__ = [
     "Trial",
     "check_drift_parameter",
     "choose_drift",
+    "warn_of_chance",
 ]
 
 # Below 0.3 the height says nothing, whatever the data.
@@ -61,6 +63,19 @@ def check_drift_parameter(omega_norm) -> float | None:
             f"omega_norm must be a number in [0, 1) or 'auto', got {omega_norm!r}. Try 0.5."
         )
     return check_omega_norm(omega_norm)
+
+
+def warn_of_chance(fidelity: SkewFidelity, omega_norm: float, *, stacklevel: int) -> None:
+    """Tell the user of a fitted model that its height says nothing, if so."""
+    if omega_norm == 0 or not fidelity.sign < MEANINGFUL_SIGN:
+        return
+    advice = ", or use a larger omega_norm such as 0.5" if omega_norm < 0.5 else ""
+    warnings.warn(
+        f"With omega_norm={omega_norm:g} the height says next to nothing about the asymmetry of "
+        f"the data: it orders {fidelity.sign:.0%} of the pairs rightly, 50% is chance. Read it as "
+        f"one more map column{advice}.",
+        stacklevel=stacklevel + 1,
+    )
 
 
 def choose_drift(

@@ -32,13 +32,12 @@ from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances
 from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
+from finsler_ext.drift_choice import warn_of_chance
 from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
-# Below this share of rightly ordered pairs the height is not worth reading.
-MEANINGFUL_SIGN = 0.6
 # With less of the skew part expressible by heights than this, most of it turns in circles.
 MOSTLY_CYCLIC = 0.5
 
@@ -312,15 +311,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "rest goes round in circles, which no drift can show.",
                 stacklevel=3,
             )
-        sign = self.skew_fidelity_.sign
-        if self.omega_norm_ > 0 and sign < MEANINGFUL_SIGN:
-            advice = ", or use a larger omega_norm such as 0.5" if self.omega_norm_ < 0.5 else ""
-            warnings.warn(
-                f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
-                f"asymmetry of the data: it orders {sign:.0%} of the pairs rightly, 50% is "
-                f"chance. Read it as one more map column{advice}.",
-                stacklevel=3,
-            )
+        warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=3)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,8 +6,6 @@ openTSNE.sklearn.TSNE is of openTSNE.TSNE.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import openTSNE
 import scipy.sparse
@@ -17,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift_choice import MEANINGFUL_SIGN, choose_drift
+from finsler_ext.drift_choice import choose_drift, warn_of_chance
 from finsler_ext.layout.tsne_descent import FinslerDescent
 from finsler_ext.layout.tsne_gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.metrics import density_height, is_directed, skew_fidelity
@@ -281,16 +279,8 @@ class FinslerTSNE(openTSNE.TSNE):
             float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
         )
         self._say(str(self.skew_fidelity_))
-        sign = self.skew_fidelity_.sign
-        directed = not is_symmetric(self.affinities_.P)
-        if self.omega_norm_ > 0 and directed and sign < MEANINGFUL_SIGN:
-            advice = ", or use a larger omega_norm such as 0.5" if self.omega_norm_ < 0.5 else ""
-            warnings.warn(
-                f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
-                f"asymmetry of the data: it orders {sign:.0%} of the neighbour pairs rightly, "
-                f"50% is chance. Read it as one more map column{advice}.",
-                stacklevel=4,
-            )
+        if not is_symmetric(self.affinities_.P):
+            warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=4)
 
     def _say(self, message: str) -> None:
         if self.verbose:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 
 import numpy as np
@@ -25,7 +24,7 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
-from finsler_ext.drift_choice import MEANINGFUL_SIGN, DriftChoice, check_drift_parameter
+from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
 
@@ -374,15 +373,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self.skew_fidelity_ = self._fidelity(embedding)
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(str(self.skew_fidelity_))
-        sign = self.skew_fidelity_.sign
-        if self.omega_norm_ > 0 and self.affinity == "directed" and sign < MEANINGFUL_SIGN:
-            advice = ", or use a larger omega_norm such as 0.5" if self.omega_norm_ < 0.5 else ""
-            warnings.warn(
-                f"With omega_norm={self.omega_norm_:g} the height says next to nothing about the "
-                f"asymmetry of the data: it orders {sign:.0%} of the neighbour pairs rightly, "
-                f"50% is chance. Read it as one more map column{advice}.",
-                stacklevel=6,
-            )
+        if self.affinity == "directed":
+            warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=6)
 
     def _say(self, message: str) -> None:
         if self.verbose:
