@@ -1,0 +1,87 @@
+"""Local npz files, looked for in ``--data-dir`` or the environment variable FINSLER_DATA.
+
+Nothing is replaced silently: what is missing is named.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+__all__ = ["find", "labelled", "load_local", "missing", "read"]
+
+
+def find(file: str, data_dir: str | None) -> Path | None:
+    """The path of ``file``.npz in the data folder, None if there is no such file."""
+    folder = data_dir or os.environ.get("FINSLER_DATA")
+    path = Path(folder or ".") / f"{file}.npz"
+    return path if folder and path.is_file() else None
+
+
+def missing(file: str, route: str) -> FileNotFoundError:
+    """The error for a file that is not there; ``route`` says where its data can be had."""
+    return FileNotFoundError(
+        f"{file}.npz not found: give the folder that holds it with --data-dir or FINSLER_DATA "
+        f"({route})."
+    )
+
+
+def read(
+    file: str, data_dir: str | None, keys: tuple[str, ...], *, optional=(), route: str
+) -> dict[str, np.ndarray]:
+    """The arrays ``keys`` of ``file``.npz, and those of ``optional`` that it has."""
+    path = find(file, data_dir)
+    if path is None:
+        raise missing(file, route)
+    with np.load(path) as stored:
+        absent = [key for key in keys if key not in stored.files]
+        if absent:
+            raise ValueError(
+                f"{path} has no array {', '.join(map(repr, absent))}; it holds "
+                f"{', '.join(map(repr, stored.files)) or 'nothing'}."
+            )
+        return {key: stored[key] for key in (*keys, *optional) if key in stored.files}
+
+
+def check_rows(file: str, n: int, **columns: np.ndarray) -> None:
+    """Every column has n rows and, if it holds floats, no nan or infinity."""
+    for key, values in columns.items():
+        if values.ndim == 0 or len(values) != n:
+            raise ValueError(f"{file}.npz: {key} has shape {values.shape}, expected {n} rows.")
+        if values.dtype.kind not in "fiu":
+            raise ValueError(f"{file}.npz: {key} is of type {values.dtype}, expected numbers.")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"{file}.npz: {key} has entries that are nan or infinite.")
+
+
+def check_features(file: str, X: np.ndarray, **columns: np.ndarray) -> None:
+    if X.ndim != 2 or X.size == 0:
+        raise ValueError(f"{file}.npz: X has shape {X.shape}, expected rows of features.")
+    check_rows(file, len(X), X=X, **columns)
+
+
+def check_distances(file: str, key: str, D: np.ndarray) -> None:
+    if D.ndim != 2 or D.shape[0] != D.shape[1] or D.size == 0:
+        raise ValueError(f"{file}.npz: {key} has shape {D.shape}, expected a square matrix.")
+    check_rows(file, len(D), **{key: D})
+    if D.min() < 0:
+        raise ValueError(f"{file}.npz: {key} has negative entries, expected distances.")
+
+
+def load_local(name: str, data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of ``name``.npz in the data folder."""
+    route = "X and y as arrays; MNIST and Fashion-MNIST can be had from scikit-learn's fetch_openml"
+    stored = read(name, data_dir, ("X", "y"), route=route)
+    return stored["X"].astype(np.float32), stored["y"]
+
+
+def labelled(name: str, size: int | None, data_dir: str | None):
+    """A labelled data set by name, the first ``size`` rows of a fixed shuffle."""
+    X, y = load_digits(return_X_y=True) if name == "digits" else load_local(name, data_dir)
+    if size is not None and size < len(X):
+        rows = np.random.RandomState(0).permutation(len(X))[:size]
+        X, y = X[rows], y[rows]
+    return np.ascontiguousarray(X, dtype=np.float32), y
