@@ -1,0 +1,101 @@
+"""The paper's experiments, one command per table or figure.
+
+    python -m benchmarks                                what there is, and what has been run
+    python -m benchmarks run disk clusters              runs, kept in benchmarks/results
+    python -m benchmarks run umap --data-dir DIR --workers 2
+    python -m benchmarks figures disk                   pictures, in benchmarks/figures
+    python -m benchmarks report                         benchmarks/RESULTS.md, from the results
+
+Finished runs are not repeated: an interrupted command goes on where it stopped. Data that are
+neither generated nor bundled with scikit-learn come from --data-dir (or FINSLER_DATA) or, if
+there is a public route, are downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.experiments import EXPERIMENTS, cells
+from benchmarks.ledger import RESULTS, Ledger
+
+FIGURES = Path(__file__).parent / "figures"
+REPORT = Path(__file__).parent / "RESULTS.md"
+
+
+def overview(folder: Path) -> None:
+    from benchmarks.runner import ledger_path
+
+    for name, experiment in EXPERIMENTS.items():
+        planned = sum(1 for _ in cells(name))
+        done = len(Ledger(ledger_path(name, folder)))
+        print(f"{name:16s} {done:5d} of {planned:5d} runs   {experiment.question}")
+
+
+def run(options) -> int:
+    from benchmarks.runner import open_cells, run
+
+    todo = open_cells(
+        options.experiments, options.results, quick=options.quick, seeds=options.seeds
+    )
+    if options.data:
+        todo = [cell for cell in todo if cell.data in options.data]
+    if options.methods:
+        todo = [cell for cell in todo if cell.method in options.methods]
+    try:
+        run(todo, data_dir=options.data_dir, folder=options.results, workers=options.workers)
+    except FileNotFoundError as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    return 0
+
+
+def figures(options) -> int:
+    from benchmarks.pictures import draw
+
+    for name in options.experiments or list(EXPERIMENTS):
+        draw(name, data_dir=options.data_dir, results=options.results, folder=options.figures)
+    return 0
+
+
+def report(options) -> int:
+    from benchmarks.report import write
+
+    write(options.results, options.output)
+    return 0
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the CSV files")
+    commands = parser.add_subparsers(dest="command")
+    one = commands.add_parser("run", help="run experiments")
+    one.add_argument("experiments", nargs="+", choices=list(EXPERIMENTS), metavar="experiment")
+    size = one.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="two seeds, no slow data")
+    size.add_argument("--full", dest="quick", action="store_false", help="everything (default)")
+    one.add_argument("--seeds", type=int, help="another number of seeds")
+    one.add_argument("--data", nargs="+", help="only these data sets of the experiments")
+    one.add_argument("--methods", nargs="+", help="only these methods of the experiments")
+    one.add_argument("--workers", type=int, default=1, help="processes, one core each")
+    one.add_argument("--data-dir", help="folder of npz files")
+    two = commands.add_parser("figures", help="draw figures")
+    two.add_argument("experiments", nargs="*", choices=list(EXPERIMENTS), metavar="experiment")
+    two.add_argument("--data-dir", help="folder of npz files")
+    two.add_argument("--figures", type=Path, default=FIGURES)
+    three = commands.add_parser("report", help="write RESULTS.md")
+    three.add_argument("--output", type=Path, default=REPORT)
+    options = parser.parse_args(argv)
+    if options.command is None:
+        overview(options.results)
+        return 0
+    return {"run": run, "figures": figures, "report": report}[options.command](options)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

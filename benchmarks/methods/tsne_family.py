@@ -1,0 +1,68 @@
+"""t-SNE and what this project makes of it, on affinities from the shared neighbour graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from openTSNE import TSNE
+from openTSNE.affinity import PrecomputedAffinities
+
+from benchmarks.methods import Embedded, Request
+from benchmarks.problem import Problem
+from finsler_ext import FinslerTSNE
+from finsler_ext.metrics import skew_fidelity
+
+
+def opentsne(problem: Problem, request: Request, seed: int) -> Embedded:
+    """openTSNE itself, on its own symmetrised affinities."""
+    affinities = problem.affinities("symmetrized")
+    model = TSNE(
+        request.dimension,
+        random_state=seed,
+        n_jobs=problem.n_threads,
+        # its "auto" takes a grid for many points, which has no third dimension
+        negative_gradient_method="auto" if request.dimension < 3 else "bh",
+        initialization="spectral" if problem.directed else "pca",
+    )
+    X = None if problem.directed else problem.X
+    fitted = model.fit(X, affinities=PrecomputedAffinities(affinities.P.copy()))
+    return Embedded(np.asarray(fitted), scores={"kl": float(fitted.kl_divergence)})
+
+
+def finsler(problem: Problem, request: Request, seed: int) -> Embedded:
+    model = _fitted(problem, request, seed, "directed", omega_norm=request.omega)
+    skew = model.skew_fidelity_
+    if problem.directed:
+        skew = skew_fidelity(np.asarray(model.embedding_), distances=problem.X)
+    return Embedded(
+        np.asarray(model.embedding_),
+        has_height=model.omega_norm_ > 0,
+        skew=skew,
+        scores={"omega": model.omega_norm_, "kl": model.kl_divergence_},
+    )
+
+
+def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
+    """One symmetric scale per edge, in Euclidean space."""
+    return _euclidean(problem, request, seed, "harmonic")
+
+
+def exact(problem: Problem, request: Request, seed: int) -> Embedded:
+    """openTSNE's affinities and the sum over all pairs, by this project's solver at no drift."""
+    return _euclidean(problem, request, seed, "symmetrized", negative_gradient_method="exact")
+
+
+def _euclidean(problem, request, seed, kind, **options) -> Embedded:
+    model = _fitted(problem, request, seed, kind, omega_norm=0.0, **options)
+    return Embedded(np.asarray(model.embedding_), scores={"kl": model.kl_divergence_})
+
+
+def _fitted(problem: Problem, request: Request, seed: int, kind: str, **options) -> FinslerTSNE:
+    model = FinslerTSNE(
+        n_components=request.dimension,
+        random_state=seed,
+        n_jobs=problem.n_threads,
+        initialization="spectral" if problem.directed else "pca",
+        **options,
+    )
+    X = None if problem.directed else problem.X
+    return model.fit(X, affinities=problem.affinities(kind, request.extension))

@@ -1,0 +1,69 @@
+"""UMAP and what this project makes of it, on the shared neighbour graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from umap import UMAP
+
+from benchmarks.methods import Embedded, Request
+from benchmarks.problem import Problem
+from finsler_ext import FinslerUMAP
+
+
+def umap(problem: Problem, request: Request, seed: int) -> Embedded:
+    """umap-learn itself; directed distances are averaged, since it cannot use them otherwise."""
+    return _upstream(problem, request, seed)
+
+
+def densmap(problem: Problem, request: Request, seed: int) -> Embedded:
+    return _upstream(problem, request, seed, densmap=True)
+
+
+def _upstream(problem: Problem, request: Request, seed: int, **options) -> Embedded:
+    model = UMAP(n_components=request.dimension, random_state=seed, **options)
+    if problem.directed:
+        model.set_params(metric="precomputed")
+        return Embedded(model.fit((problem.X + problem.X.T) / 2).embedding_)
+    model.set_params(precomputed_knn=problem.umap_graph(min(15, problem.n)))
+    return Embedded(model.fit(problem.X).embedding_)
+
+
+def finsler(problem: Problem, request: Request, seed: int) -> Embedded:
+    return _ours(FinslerUMAP, problem, request, seed)
+
+
+def one_sided(problem: Problem, request: Request, seed: int) -> Embedded:
+    from benchmarks.methods.one_sided import OneSidedUMAP
+
+    return _ours(OneSidedUMAP, problem, request, seed)
+
+
+def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
+    """One symmetric scale per edge, in Euclidean space."""
+    model = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, affinity="harmonic")
+    return Embedded(np.asarray(model.embedding_))
+
+
+def _ours(estimator, problem: Problem, request: Request, seed: int) -> Embedded:
+    model = _fitted(estimator, problem, request, seed, omega_norm=request.omega)
+    return Embedded(
+        np.asarray(model.embedding_),
+        has_height=model.omega_norm_ > 0,
+        skew=model.skew_fidelity_,
+        scores={"omega": model.omega_norm_},
+    )
+
+
+def _fitted(estimator, problem: Problem, request: Request, seed: int, **options):
+    model = estimator(
+        n_components=request.dimension,
+        geodesic_neighbors=request.extension,
+        random_state=seed,
+        n_jobs=problem.n_threads,
+        **options,
+    )
+    if problem.directed:
+        model.set_params(metric="precomputed")
+    else:
+        model.set_params(precomputed_knn=problem.umap_graph(min(15, problem.n)))
+    return model.fit(problem.X)

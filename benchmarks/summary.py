@@ -1,0 +1,75 @@
+"""Statistics of runs: middle values, spread, failures, and paired differences."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import bootstrap
+
+from benchmarks.ledger import FAILED
+
+__all__ = ["Difference", "difference", "failures", "summary", "values"]
+
+RESAMPLES = 5000
+CONFIDENCE = 0.95
+
+
+class Difference(NamedTuple):
+    """Median of paired differences, and its 95 % bootstrap interval; nan with fewer than two."""
+
+    median: float
+    low: float
+    high: float
+    pairs: int
+
+
+def values(runs: pd.DataFrame, data: str, method: str, score: str) -> pd.Series:
+    """A score by seed."""
+    chosen = runs[(runs.data == data) & (runs.method == method) & (runs.score == score)]
+    return chosen.drop_duplicates("seed").set_index("seed").value.sort_index()
+
+
+def summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs, mean, median and standard deviation by data, method and score.
+
+    Failed and degenerate runs have no scores, so nothing of them is averaged in; see `failures`.
+    """
+    scored = runs[runs.score != FAILED].drop_duplicates(["data", "method", "seed", "score"])
+    grouped = scored.groupby(["data", "method", "score"], sort=False).value
+    return grouped.agg(["count", "mean", "median", "std"]).reset_index()
+
+
+def failures(runs: pd.DataFrame) -> pd.DataFrame:
+    """Failed and degenerate runs: data, method, seed and why."""
+    return runs[runs.score == FAILED][["data", "method", "seed", "note"]].reset_index(drop=True)
+
+
+def difference(ours: pd.Series, theirs: pd.Series) -> Difference:
+    """Paired difference of two scores by seed.
+
+    A method that runs once, because it does not depend on the seed, is paired with every seed
+    of the other.
+    """
+    if len(theirs) == 1 and len(ours) > 1:
+        theirs = pd.Series(theirs.iloc[0], index=ours.index)
+    elif len(ours) == 1 and len(theirs) > 1:
+        ours = pd.Series(ours.iloc[0], index=theirs.index)
+    gaps = (ours - theirs).dropna().to_numpy(dtype=float)
+    if len(gaps) == 0:
+        return Difference(np.nan, np.nan, np.nan, 0)
+    middle = float(np.median(gaps))
+    if len(gaps) < 2:
+        return Difference(middle, np.nan, np.nan, len(gaps))
+    if np.ptp(gaps) == 0:
+        return Difference(middle, middle, middle, len(gaps))
+    found = bootstrap(
+        (gaps,),
+        np.median,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return Difference(middle, float(found.low), float(found.high), len(gaps))
