@@ -19,12 +19,13 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from benchmarks.experiments import EXPERIMENTS, LARGE, SMALL
 from benchmarks.ledger import read_runs
-from benchmarks.methods import FAMILIES, Embedded, embed, parse
+from benchmarks.methods import Embedded, embed
+from benchmarks.naming import title_of
 from benchmarks.percent_chart import draw_percent_chart
 from benchmarks.problem import Problem, problem_of
 from benchmarks.scores import height_scores, truth_scores
 
-__all__ = ["draw", "title_of"]
+__all__ = ["draw"]
 
 DPI = 90
 PANEL = 2.3
@@ -123,17 +124,6 @@ def _save(figure, path: Path) -> None:
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
     print(path.name)
-
-
-def title_of(method: str) -> str:
-    """A method's name for readers."""
-    request = parse(method)
-    title = FAMILIES[request.family].title
-    if request.omega is not None:
-        drift = f"{request.omega:g}" if isinstance(request.omega, float) else request.omega
-        title += f", ω = {drift}"
-    title += f", {request.dimension}-D"
-    return title + (f", k⁺ = {request.extension}" if request.extension else "")
 
 
 # ------------------------------------------------------------------ methods side by side

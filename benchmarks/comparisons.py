@@ -1,0 +1,86 @@
+"""Finsler methods against their Euclidean parents: wins, losses and the verdict they add up to.
+
+A data set counts as won where the 95 % interval of the paired difference lies above 0 (in the
+direction in which the score is better), as lost where it lies below, and as even otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from benchmarks.experiments import PAPER_DRIFTS
+from benchmarks.scores import SCORES
+from benchmarks.summary import Difference, difference, values
+
+__all__ = ["Tally", "best_of_four", "compare", "finsler_name", "tally", "verdict"]
+
+HOLDS, ONLY_2D, DOES_NOT = "holds", "holds only against 2-D", "does not hold"
+
+
+class Tally(NamedTuple):
+    """On how many data sets a method is better, worse and even."""
+
+    won: int
+    lost: int
+    even: int
+
+    @property
+    def total(self) -> int:
+        return self.won + self.lost + self.even
+
+    def __str__(self) -> str:
+        return f"{self.won} won, {self.lost} lost, {self.even} even"
+
+
+def finsler_name(family: str, drift: float, dimension: int = 3) -> str:
+    return f"finsler_{family}_{drift:g}_{dimension}d"
+
+
+def best_of_four(runs: pd.DataFrame, family: str, data: str) -> str | None:
+    """The paper's choice: of its four drifts, the one with the highest mean AMI on the labels."""
+    means = {}
+    for drift in PAPER_DRIFTS:
+        found = values(runs, data, finsler_name(family, drift), "ami")
+        if found.empty:
+            return None
+        means[finsler_name(family, drift)] = found.mean()
+    return max(means, key=means.__getitem__)
+
+
+def compare(runs: pd.DataFrame, data: str, ours: str, theirs: str, score: str) -> Difference:
+    """Paired difference, turned so that more is better."""
+    gap = difference(values(runs, data, ours, score), values(runs, data, theirs, score))
+    if SCORES[score][1] < 0:
+        return Difference(-gap.median, -gap.high, -gap.low, gap.pairs)
+    return gap
+
+
+def tally(runs: pd.DataFrame, family: str, drift: float | None, parent: str, score: str) -> Tally:
+    """Over all data sets; with no drift, the best of four by the labels."""
+    won = lost = even = 0
+    for data in dict.fromkeys(runs.data):
+        ours = best_of_four(runs, family, data) if drift is None else finsler_name(family, drift)
+        if ours is None:
+            continue
+        gap = compare(runs, data, ours, parent, score)
+        if gap.pairs < 2:
+            continue
+        won += gap.low > 0
+        lost += gap.high < 0
+        even += gap.low <= 0 <= gap.high
+    return Tally(won, lost, even)
+
+
+def verdict(against_2d: Tally, against_3d: Tally) -> str:
+    """ "Better" holds where it is won on more than half of the data sets and lost on none."""
+
+    def holds(found: Tally) -> bool:
+        return found.lost == 0 and 2 * found.won > found.total
+
+    if not against_2d.total:
+        return "not tested yet"
+    if holds(against_2d) and holds(against_3d):
+        return HOLDS
+    return ONLY_2D if holds(against_2d) else DOES_NOT
