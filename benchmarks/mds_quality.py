@@ -16,7 +16,6 @@ repeated. The data folder holds npz files:
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 
@@ -24,10 +23,9 @@ import numpy as np
 from scipy.spatial import procrustes
 from scipy.stats import spearmanr
 
-from benchmarks.data import disk
+from benchmarks.data import disk, load
 from benchmarks.umap_quality import Ledger
 from finsler_ext import FinslerMDS
-from finsler_ext.dissimilarity.readers import complete_paths, read_transition_probabilities
 from finsler_ext.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext.randers import randers_distances
 
@@ -35,24 +33,13 @@ RESULTS = Path(__file__).parent / "results"
 DISKS = (300, 1000, 3000)
 DISK_DRIFTS = (0.01, 0.1, 0.5, 0.9)
 N_CITIES = 2000
-# Of the contiguous United States: degrees of longitude are this share of those of latitude.
-MEAN_LATITUDE = 38.0
+# What heights of directed data are compared with.
+COMPARED = ("longitude", "latent_time")
 PEERS = {
     "symmetric": symmetric_mds,
     "slide_vector": slide_vector_mds,
     "radius_distance": radius_distance_mds,
 }
-
-
-def arrays(name: str, data_dir: str | None) -> dict[str, np.ndarray]:
-    folder = data_dir or os.environ.get("FINSLER_DATA")
-    path = Path(folder or ".") / f"{name}.npz"
-    if folder is None or not path.is_file():
-        raise FileNotFoundError(
-            f"{name}.npz not found: give the folder that holds it with --data-dir or FINSLER_DATA."
-        )
-    with np.load(path) as stored:
-        return {key: stored[key] for key in stored.files}
 
 
 def rank(a, b) -> float:
@@ -120,18 +107,8 @@ def disk_scores(model, X, radius) -> dict[str, float]:
 
 def directed_data(name: str, data_dir):
     """Directed dissimilarities, and what the height might be compared with."""
-    if name == "flights":
-        stored = arrays("flights_us_2015jan", data_dir)
-        return stored["D"].astype(np.float64), {"longitude": stored["latlon"][:, 1]}
-    if name == "morse":
-        D = arrays("morse_rothkopf", data_dir)["D"].astype(np.float64)
-        np.fill_diagonal(D, 0.0)  # how often a signal is not recognised: not a distance
-        return D, {}
-    if name == "polblogs":
-        return arrays("polblogs", data_dir)["D_scc"].astype(np.float64), {}
-    stored = arrays("sc_velocity_cellrank200", data_dir)
-    D = complete_paths(read_transition_probabilities(stored["T"]))
-    return D, {"latent_time": stored["latent_time"]}
+    data = load(name, data_dir=data_dir)
+    return data.X, {what: data.truth[what] for what in COMPARED if what in data.truth}
 
 
 def run_directed(name: str, ledger: Ledger, data_dir) -> None:
@@ -165,10 +142,8 @@ def run_directed(name: str, ledger: Ledger, data_dir) -> None:
 
 
 def run_cities(ledger: Ledger, data_dir) -> None:
-    stored = arrays("us_cities_geonames", data_dir)
-    latitude, longitude = stored["X"][:N_CITIES].astype(np.float64).T
-    X = np.column_stack([longitude * np.cos(np.radians(MEAN_LATITUDE)), latitude])
-    elevation = stored["elevation_m"][:N_CITIES]
+    cities = load(f"us_cities:{N_CITIES}", data_dir=data_dir)
+    X, elevation = cities.X, cities.truth["elevation"]
     for scale in ("mean", "none", "kth", "umap", "perplexity"):
         for drift in (0.1, 0.5, "auto"):
             method = f"{scale}_{drift}"

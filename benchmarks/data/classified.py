@@ -10,7 +10,15 @@ from benchmarks.data.dataset import Dataset, class_numbers, stratified_rows
 from benchmarks.data.downloads import OPENML, fetch_images
 from benchmarks.data.torchvision_images import TORCHVISION
 
-__all__ = ["BUNDLED", "FEATURES", "IMAGES", "load_bundled", "load_cells", "load_features"]
+__all__ = [
+    "BUNDLED",
+    "FEATURES",
+    "IMAGES",
+    "load_bundled",
+    "load_cells",
+    "load_features",
+    "load_images",
+]
 
 BUNDLED = {"iris": load_iris, "digits": load_digits}
 # The local file of each set of images. OpenML gives the same rows, except of EMNIST-Balanced:

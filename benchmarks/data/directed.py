@@ -78,7 +78,9 @@ def load_velocity(data_dir: str | None) -> Dataset:
     stored = files.read(VELOCITY, data_dir, keys, optional=("y",), route=route)
     D = complete_paths(read_transition_probabilities(stored["T"]))
     files.check_distances(VELOCITY, "T", D)
-    known = {key: stored[key] for key in ("latent_time", "y") if key in stored}
-    files.check_rows(VELOCITY, len(D), **known)
+    # Cells whose time is not known are nan.
+    files.check_rows(VELOCITY, len(D), finite=False, latent_time=stored["latent_time"])
+    if "y" in stored:
+        files.check_rows(VELOCITY, len(D), y=stored["y"])
     truth = {"latent_time": stored["latent_time"].astype(np.float64)}
     return _distances("velocity", VELOCITY, D, stored.get("y"), truth)

@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-__all__ = ["find", "labelled", "load_local", "missing", "read"]
+__all__ = [
+    "check_distances",
+    "check_features",
+    "check_rows",
+    "find",
+    "labelled",
+    "load_local",
+    "missing",
+    "read",
+]
 
 
 def find(file: str, data_dir: str | None) -> Path | None:
@@ -46,14 +55,14 @@ def read(
         return {key: stored[key] for key in (*keys, *optional) if key in stored.files}
 
 
-def check_rows(file: str, n: int, **columns: np.ndarray) -> None:
-    """Every column has n rows and, if it holds floats, no nan or infinity."""
+def check_rows(file: str, n: int, *, finite: bool = True, **columns: np.ndarray) -> None:
+    """Every column has n rows of numbers, and unless told otherwise no nan or infinity."""
     for key, values in columns.items():
         if values.ndim == 0 or len(values) != n:
             raise ValueError(f"{file}.npz: {key} has shape {values.shape}, expected {n} rows.")
         if values.dtype.kind not in "fiu":
             raise ValueError(f"{file}.npz: {key} is of type {values.dtype}, expected numbers.")
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+        if finite and not np.isfinite(values).all():
             raise ValueError(f"{file}.npz: {key} has entries that are nan or infinite.")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data.torchvision_images import TORCHVISION
+from benchmarks.data.torchvision_images import TORCHVISION, TorchvisionImages
 
 __all__ = ["features"]
 
@@ -50,6 +50,17 @@ def _frozen(backbone: str):
     return model.eval(), lambda image: prepare(image.convert("RGB"))
 
 
+def _part(images: TorchvisionImages, part: dict, root: Path, transform):
+    _, torchvision = _torch()
+    dataset = getattr(torchvision.datasets, images.dataset)
+    try:
+        return dataset(str(root), transform=transform, **part)
+    except RuntimeError:  # the images are not there
+        if not images.download:
+            raise
+    return dataset(str(root), transform=transform, download=True, **part)
+
+
 def _batches(images, model) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     torch, _ = _torch()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -62,15 +73,10 @@ def _batches(images, model) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def features(name: str, root: Path, backbone: str = "resnet50") -> dict[str, np.ndarray]:
     """X (features), y (classes) and split (the part of each row, 0 trains) of images by name."""
     images = TORCHVISION[name]
-    _, torchvision = _torch()
     model, transform = _frozen(backbone)
-    download = {"download": True} if images.download else {}
     X, y, split = [], [], []
     for number, part in enumerate(images.parts):
-        pictures = getattr(torchvision.datasets, images.dataset)(
-            str(root), transform=transform, **part, **download
-        )
-        for rows, labels in _batches(pictures, model):
+        for rows, labels in _batches(_part(images, part, root, transform), model):
             kept = labels < (images.n_classes or np.inf)
             X.append(rows[kept])
             y.append(labels[kept])
@@ -89,7 +95,10 @@ def main(argv=None) -> int:
     parser.add_argument("--backbone", default="resnet50", help="a model of torchvision.models")
     parser.add_argument("--root", type=Path, default=Path("images"), help="folder of the images")
     options = parser.parse_args(argv)
-    arrays = features(options.name, options.root, options.backbone)
+    try:
+        arrays = features(options.name, options.root, options.backbone)
+    except ImportError as error:
+        parser.exit(1, f"{error}\n")
     np.savez_compressed(options.out, **arrays, backbone=np.array(options.backbone))
     print(f"{options.out}: {arrays['X'].shape[0]} × {arrays['X'].shape[1]}")
     return 0
