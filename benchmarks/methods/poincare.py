@@ -1,0 +1,343 @@
+"""Poincaré maps: an undirected peer that shows hierarchies by hyperbolic geometry.
+
+Written from the published description alone (Klimovskaia, Lopez-Paz, Bottou and Nickel,
+"Poincaré maps for analyzing complex hierarchies in single-cell data", Nature Communications 11,
+2020). What the description leaves open, and what was chosen here, is listed in `poincare_map`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numba import njit
+from sklearn.utils import check_random_state
+
+from benchmarks.methods.poincare_ball import (
+    expmap,
+    projected,
+    riemannian_factor,
+    tangent_norm,
+    transported,
+)
+from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
+
+__all__ = ["PoincareResult", "forest_accessibilities", "poincare_map", "symmetric_divergence"]
+
+# Two N × N matrices of float64 at this size are 1.6 GB.
+MAX_POINTS = 10_000
+# Rounding leaves the inverse uncertain by about 1e-16, so smaller accessibilities mean nothing;
+# the divergence of q from p needs them positive.
+FLOOR = 1e-12
+# Half width of the cube the points start in, as in Poincaré embeddings (Nickel and Kiela, 2017).
+START_WIDTH = 1e-3
+# Decay of Adam's two running means, and what keeps the first step from dividing by zero.
+MEAN_DECAY, SQUARE_DECAY, ADAM_EPSILON = 0.9, 0.999, 1e-12
+# Columns per partial sum of the kernels: buffers stay in the first-level cache.
+BLOCK = 512
+# Added to squares under a root; coincident points have no direction and feel no force.
+TINY = 1e-30
+
+
+class PoincareResult(NamedTuple):
+    """A Poincaré map.
+
+    embedding : array of shape (n, n_components), inside the unit ball
+    loss_history : mean symmetric divergence per point, before every epoch and at the end
+    """
+
+    embedding: np.ndarray
+    loss_history: np.ndarray
+
+
+def poincare_map(
+    neighbor_indices,
+    neighbor_distances,
+    *,
+    n_components=2,
+    gamma=2.0,
+    sigma=1.0,
+    forest=1.0,
+    n_epochs=300,
+    learning_rate=0.1,
+    random_state=None,
+    n_jobs=None,
+) -> PoincareResult:
+    """Embed a neighbour graph in the Poincaré ball.
+
+    Minimises, over positions y_i in the unit ball,
+
+        (1/N) Σ_i [ KL(p_i ‖ q_i) + KL(q_i ‖ p_i) ],
+        p = (I + forest · L)⁻¹,       q_ij = exp(−d_ij/gamma) / Σ_k exp(−d_ik/gamma),
+        d_ij = arcosh(1 + 2‖y_i − y_j‖² / ((1 − ‖y_i‖²)(1 − ‖y_j‖²))),
+
+    with L the Laplacian of the undirected neighbour graph, whose edges weigh
+    exp(−r²/(2 sigma²)) at the distance r. Needs about 16 N² bytes: 1.6 GB for 10,000 points.
+
+    Parameters
+    ----------
+    neighbor_indices, neighbor_distances : arrays of shape (n, k)
+        Neighbours of every point. A point may be listed among its own neighbours, first or
+        anywhere, or not at all: such entries are dropped, as are negative indices.
+    n_components : int, default=2
+    gamma : float, default=2
+        Temperature of the softmax in the ball.
+    sigma : float, default=1
+        Width of the Gaussian kernel, in units of the median distance to a neighbour.
+    forest : float, default=1
+        Weight of the Laplacian in the relative forest accessibilities; 1 is the textbook form.
+    n_epochs : int, default=300
+        Steps, all of them over all pairs.
+    learning_rate : float, default=0.1
+        Longest hyperbolic step of a point in one epoch, roughly; falls to 0 by a cosine.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Threads; the result does not depend on them.
+
+    Returns
+    -------
+    PoincareResult
+
+    Notes
+    -----
+    Choices where the published text leaves room:
+
+    - The graph joins i and j if either is among the neighbours of the other; where both list
+      the pair, the smaller distance counts. Neighbours are the caller's; so is the metric.
+    - ``sigma`` is relative to the median neighbour distance: in the units of the data a width
+      of 1 means nothing for data that was not scaled to it.
+    - p includes the point itself, as the rows of (I + L)⁻¹ sum to 1 only with their diagonal,
+      and so does q, with d_ii = 0. The best possible distances are then gamma times the
+      logarithmic forest distances ½ ln(p_ii p_jj / p_ij²).
+    - Accessibilities below 1e-12 are raised to it and rows divided by their sums, so that parts
+      of the graph without any path between them stay at a finite distance.
+    - The divergence is the sum of both directions, not half of it; reported per point.
+    - Whole-batch Riemannian Adam (Bécigneul and Ganea, 2019: one second moment per point,
+      momentum carried along by parallel transport), steps by the exponential map, in place of
+      stochastic gradients over mini-batches. No burn-in: Adam's steps are bounded.
+    - The start is uniform in a cube of half width 1e-3; points are kept at radius ≤ 1 − 1e-5.
+    - The loss does not see isometries, so the map stays where the descent leaves it; moving a
+      known root to the centre is `benchmarks.methods.poincare_ball.translated`.
+    - Kernels run in float32, sums over blocks of 512 pairs are added in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from finsler_ext.dissimilarity import exact_neighbors
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> found = exact_neighbors(X, 10)
+    >>> result = poincare_map(found.indices, found.distances, n_epochs=50, random_state=0)
+    >>> result.embedding.shape, bool(result.loss_history[-1] < result.loss_history[0])
+    ((60, 2), True)
+    """
+    _check(n_components=n_components, n_epochs=n_epochs)
+    for name, value in (("gamma", gamma), ("learning_rate", learning_rate)):
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}.")
+    p = forest_accessibilities(neighbor_indices, neighbor_distances, sigma=sigma, forest=forest)
+    p = p.astype(np.float32)
+    rng = check_random_state(random_state)
+    start = rng.uniform(-START_WIDTH, START_WIDTH, size=(len(p), n_components))
+    with RowPool(len(p), resolve_n_jobs(n_jobs), heavy=True) as pool:
+        return _descend(start, p, np.log(p), gamma, n_epochs, learning_rate, pool)
+
+
+def forest_accessibilities(
+    neighbor_indices, neighbor_distances, *, sigma=1.0, forest=1.0
+) -> np.ndarray:
+    """p = (I + forest · L)⁻¹, floored, rows summing to 1: the chance that i and j share a tree.
+
+    Parameters as in `poincare_map`. Symmetric up to the division by the row sums, which are 1
+    beforehand but for the floor.
+    """
+    for name, value in (("sigma", sigma), ("forest", forest)):
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}.")
+    weights = _edge_weights(np.asarray(neighbor_indices), np.asarray(neighbor_distances), sigma)
+    system = np.asfortranarray((-forest * weights).toarray())
+    np.fill_diagonal(system, 1.0 + forest * np.asarray(weights.sum(axis=1)).ravel())
+    with one_blas_thread():
+        factor, failed = scipy.linalg.lapack.dpotrf(system, lower=1, overwrite_a=1)
+        if not failed:
+            inverse, failed = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if failed:  # diagonally dominant, so only by numbers that are not finite
+        raise ValueError("neighbor_distances: the graph's Laplacian could not be inverted.")
+    _mirror(inverse)
+    np.maximum(inverse, FLOOR, out=inverse)
+    inverse /= inverse.sum(axis=1, keepdims=True)
+    return np.ascontiguousarray(inverse)
+
+
+def symmetric_divergence(
+    position: np.ndarray, p: np.ndarray, log_p: np.ndarray, gamma: float, pool: RowPool
+) -> tuple[float, np.ndarray]:
+    """The loss of `poincare_map` and its Euclidean gradient; precision is that of ``p``."""
+    n, m = position.shape
+    room = 1.0 - np.square(position).sum(axis=1)
+    columns = np.ascontiguousarray(position.T).astype(p.dtype)
+    inverse_room = (1.0 / room).astype(p.dtype)
+    rows = np.empty((n, 3))
+    cooling = p.dtype.type(1.0 / gamma)
+    pool.run(_row_sums, columns, inverse_room, p, log_p, cooling, rows)
+    log_partition = np.log(rows[:, 0])
+    reverse = rows[:, 1] / rows[:, 0] - log_partition
+    loss = float(np.mean(rows[:, 2] + log_partition + reverse))
+    pull = np.empty((n, m + 1))
+    pool.run(
+        _pair_pulls,
+        columns,
+        inverse_room,
+        p,
+        log_p,
+        cooling,
+        (1.0 / rows[:, 0]).astype(p.dtype),
+        (log_partition + reverse - 1.0).astype(p.dtype),
+        pull,
+    )
+    gradient = pull[:, :m] + position * (pull[:, m] / room)[:, None]
+    gradient *= (-4.0 / (gamma * n * room))[:, None]
+    return loss, gradient
+
+
+def _descend(position, p, log_p, gamma, n_epochs, learning_rate, pool) -> PoincareResult:
+    momentum = np.zeros_like(position)
+    square = np.zeros(len(position))
+    history = []
+    for epoch in range(1, n_epochs + 1):
+        loss, gradient = symmetric_divergence(position, p, log_p, gamma, pool)
+        history.append(loss)
+        slope = gradient * riemannian_factor(position)[:, None]
+        momentum = MEAN_DECAY * momentum + (1 - MEAN_DECAY) * slope
+        square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * tangent_norm(position, slope) ** 2
+        rate = 0.5 * learning_rate * (1 + np.cos(np.pi * (epoch - 1) / n_epochs))
+        size = np.sqrt(square / (1 - SQUARE_DECAY**epoch)) + ADAM_EPSILON
+        move = -rate / (1 - MEAN_DECAY**epoch) * momentum / size[:, None]
+        before, position = position, projected(expmap(position, move))
+        momentum = transported(before, position, momentum)
+    history.append(symmetric_divergence(position, p, log_p, gamma, pool)[0])
+    return PoincareResult(position, np.array(history))
+
+
+def _check(**counts) -> None:
+    for name, value in counts.items():
+        if isinstance(value, bool) or int(value) != value or value < 1:
+            raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}.")
+
+
+def _edge_weights(indices, distances, sigma) -> scipy.sparse.csr_array:
+    """exp(−r²/(2 sigma²)) on the pairs that either end lists, r in units of the median."""
+    if indices.ndim != 2 or indices.shape != distances.shape:
+        raise ValueError(
+            "neighbor_indices and neighbor_distances must have the same shape (n, k), got "
+            f"{indices.shape} and {distances.shape}."
+        )
+    n = len(indices)
+    if n > MAX_POINTS:
+        raise ValueError(
+            f"neighbor_indices: Poincaré maps compare all pairs of points and take about 16 N² "
+            f"bytes, so at most {MAX_POINTS} points are accepted; got {n}. Embed a sample."
+        )
+    source = np.repeat(np.arange(n), indices.shape[1])
+    target = indices.ravel()
+    kept = (target >= 0) & (target != source)
+    source, target, length = source[kept], target[kept], distances.ravel()[kept]
+    if not len(target) or target.max() >= n:
+        raise ValueError(f"neighbor_indices must name other points, 0 to {n - 1}.")
+    if not (np.isfinite(length).all() and (length >= 0).all()):
+        raise ValueError("neighbor_distances must be finite and not negative.")
+    unit = np.median(length)
+    unit = unit if unit > 0 else max(length.mean(), np.finfo(np.float64).tiny)
+    weight = np.exp(-0.5 * np.square(length / (unit * sigma)))
+    shape = (n, n)
+    directed = scipy.sparse.coo_array((weight, (source, target)), shape=shape).tocsr()
+    return directed.maximum(directed.T)
+
+
+@njit(cache=True)
+def _mirror(A):
+    """Copy the lower triangle to the upper one."""
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[j, i] = A[i, j]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _growth(columns, inverse_room, i, first, size, u):
+    """u = cosh d_ij − 1 = 2‖y_i − y_j‖² / ((1 − ‖y_i‖²)(1 − ‖y_j‖²)) for a block of j."""
+    for b in range(size):
+        u[b] = 0
+    for c in range(columns.shape[0]):
+        own, other = columns[c, i], columns[c, first : first + size]
+        for b in range(size):
+            step = own - other[b]
+            u[b] += step * step
+    own = inverse_room[i] + inverse_room[i]
+    for b in range(size):
+        u[b] *= own * inverse_room[first + b]
+
+
+# Sums may be reassociated, so that they run in vector registers; every row is summed the same
+# way whichever thread it falls to.
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"})
+def _row_sums(start, stop, columns, inverse_room, p, log_p, cooling, rows):
+    """Σ_j e^z, Σ_j e^z (z − ln p) and Σ_j p (ln p − z), with z_ij = −d_ij/γ."""
+    n = columns.shape[1]
+    one, two, zero = p.dtype.type(1), p.dtype.type(2), p.dtype.type(0)
+    u = np.empty(BLOCK, dtype=p.dtype)
+    for i in range(start, stop):
+        rows[i] = 0.0
+        for first in range(0, n, BLOCK):
+            size = min(BLOCK, n - first)
+            _growth(columns, inverse_room, i, first, size, u)
+            here, log_here = p[i, first : first + size], log_p[i, first : first + size]
+            partition, reverse, forward = zero, zero, zero
+            for b in range(size):
+                z = -cooling * np.log(one + u[b] + np.sqrt(u[b] * (u[b] + two)))
+                k = np.exp(z)
+                lead = z - log_here[b]
+                partition += k
+                reverse += k * lead
+                forward -= here[b] * lead
+            rows[i, 0] += partition
+            rows[i, 1] += reverse
+            rows[i, 2] += forward
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"})
+def _pair_pulls(start, stop, columns, inverse_room, p, log_p, cooling, share, offset, pull):
+    """Σ_j r_ij (y_i − y_j)/(1 − ‖y_j‖²) and Σ_j r_ij ‖y_i − y_j‖²/(1 − ‖y_j‖²).
+
+    r_ij = (∂L_i/∂z_ij + ∂L_j/∂z_ji) / sinh d_ij, where
+    ∂L_i/∂z_ij = q_ij (1 + ln q_ij − ln p_ij − KL(q_i ‖ p_i)) − p_ij.
+    """
+    m, n = columns.shape
+    one, two, zero = p.dtype.type(1), p.dtype.type(2), p.dtype.type(0)
+    tiny = p.dtype.type(TINY)
+    u = np.empty(BLOCK, dtype=p.dtype)
+    for i in range(start, stop):
+        pull[i] = 0.0
+        half_room = one / (inverse_room[i] + inverse_room[i])
+        for first in range(0, n, BLOCK):
+            size = min(BLOCK, n - first)
+            _growth(columns, inverse_room, i, first, size, u)
+            here, log_here = p[i, first : first + size], log_p[i, first : first + size]
+            swell = zero
+            for b in range(size):
+                j = first + b
+                sinh = np.sqrt(u[b] * (u[b] + two))
+                z = -cooling * np.log(one + u[b] + sinh)
+                k = np.exp(z)
+                lead = z - log_here[b]
+                slope = k * (share[i] * (lead - offset[i]) + share[j] * (lead - offset[j]))
+                slope -= two * here[b]
+                r = slope / (sinh + tiny)
+                swell += r * u[b]
+                u[b] = r * inverse_room[j]
+            pull[i, m] += swell * half_room
+            for c in range(m):
+                own, other, part = columns[c, i], columns[c, first : first + size], zero
+                for b in range(size):
+                    part += u[b] * (own - other[b])
+                pull[i, c] += part
