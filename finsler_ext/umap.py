@@ -103,6 +103,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
     (150, 3)
     """
 
+    # One-sided negatives are biased; only an ablation asks for them.
+    _two_sided = True
+
     def __init__(
         self,
         n_neighbors=15,

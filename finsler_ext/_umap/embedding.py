@@ -125,6 +125,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., list
             learning_rate=model.learning_rate,
             repulsion_strength=model.repulsion_strength,
             negative_sample_rate=model.negative_sample_rate,
+            two_sided=model._two_sided,
             n_threads=model._n_threads,
             keep_epochs=epochs,
             callback=None if callback is None else show,

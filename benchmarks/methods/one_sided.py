@@ -1,0 +1,30 @@
+"""FinslerUMAP with negatives taken in one direction: what two-sided sampling is worth.
+
+The repulsive part of the loss has a term for either direction of every pair,
+
+    Σ_k (1 − p_ik) c^r_ik + (1 − p_ki) c^r_ki,     c^r = −ln(1 − q).
+
+A negative k of the head i, drawn as in umap-learn, stands for the first alone. In a symmetric
+space that is a matter of a factor; in a Randers space the missing half leaves a push along −ω
+that grows with the crowding around i, and so a height that is not the data's.
+"""
+
+from __future__ import annotations
+
+from finsler_ext.umap import FinslerUMAP
+
+__all__ = ["OneSidedFinslerUMAP"]
+
+
+class OneSidedFinslerUMAP(FinslerUMAP):
+    """FinslerUMAP in all but the negatives, which are i → k only; parameters are the same.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> model = OneSidedFinslerUMAP(omega_norm=0.5, random_state=0).fit(load_iris().data)
+    >>> model.embedding_.shape
+    (150, 3)
+    """
+
+    _two_sided = False
