@@ -69,7 +69,7 @@ EXPERIMENTS = {
             "one_sided_umap_0.5_3d",
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)), "finsler_tsne_0.5_2d",
         ),
-        redrawn=True, seeds=5, slow_data=("disk:3000",),
+        redrawn=True, seeds=3, slow_data=("disk:3000",),
     ),
     "swiss_roll": Experiment(
         "A roll, sampled less and less densely outwards: is it unrolled, and is density shown?",
@@ -82,7 +82,7 @@ EXPERIMENTS = {
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS), extension="+k50"),
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)),
         ),
-        redrawn=True, seeds=5,
+        redrawn=True, seeds=3,
     ),
     "clusters": Experiment(
         "Clusters of exponentially falling size: does the height order them?",
@@ -108,7 +108,7 @@ EXPERIMENTS = {
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)),
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)),
         ),
-        seeds=5,
+        seeds=3,
     ),
     "flights": Experiment(
         "Air minutes between airports: does the height find the jet stream?",

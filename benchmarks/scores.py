@@ -61,7 +61,7 @@ KMEANS_STARTS = 10
 FOLDS, FOLD_REPEATS = 5, 2
 CLASSIFIER_NEIGHBORS = 5
 # Silhouette and trustworthiness compare all pairs; of more points a fixed sample is scored.
-SILHOUETTE_SAMPLE = 10_000
+SILHOUETTE_SAMPLE = 5000
 TRUST_SAMPLE = 2000
 TRUST_NEIGHBORS = 15
 # A layout whose middle 90 % fill less than this share of its extent is a few outliers.

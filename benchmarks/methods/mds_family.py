@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.manifold import Isomap
 
 from benchmarks.methods import Embedded, Request
+from benchmarks.methods.printed_smacof import printed_smacof
 from benchmarks.problem import MDS_NEIGHBORS, Problem
 from finsler_ext import FinslerMDS
 from finsler_ext.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
@@ -87,8 +88,6 @@ def _finsler(problem: Problem, request: Request, seed: int, **options) -> Embedd
 
 def printed(problem: Problem, request: Request, seed: int) -> Embedded:
     """Majorisation by the update as the paper prints it; its stress may rise."""
-    from benchmarks.methods.printed_smacof import printed_smacof
-
     D = problem.distances
     result = printed_smacof(D, n_components=request.dimension, omega_norm=request.omega)
     return Embedded(

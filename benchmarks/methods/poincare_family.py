@@ -14,5 +14,6 @@ def poincare(problem: Problem, request: Request, seed: int) -> Embedded:
         found.distances[:, 1 : MDS_NEIGHBORS + 1],
         n_components=request.dimension,
         random_state=seed,
+        n_jobs=problem.n_threads,
     )
     return Embedded(result.embedding, scores={"loss": float(result.loss_history[-1])})

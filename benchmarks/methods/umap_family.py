@@ -6,6 +6,7 @@ import numpy as np
 from umap import UMAP
 
 from benchmarks.methods import Embedded, Request
+from benchmarks.methods.one_sided import OneSidedFinslerUMAP
 from benchmarks.problem import Problem
 from finsler_ext import FinslerUMAP
 
@@ -33,9 +34,7 @@ def finsler(problem: Problem, request: Request, seed: int) -> Embedded:
 
 
 def one_sided(problem: Problem, request: Request, seed: int) -> Embedded:
-    from benchmarks.methods.one_sided import OneSidedUMAP
-
-    return _ours(OneSidedUMAP, problem, request, seed)
+    return _ours(OneSidedFinslerUMAP, problem, request, seed)
 
 
 def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:

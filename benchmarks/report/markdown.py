@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["interval", "number", "table"]
+__all__ = ["NOT_RUN", "command", "figure", "interval", "number", "table"]
+
+NOT_RUN = "Not run yet.\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -29,3 +31,12 @@ def interval(gap, digits: int = 3) -> str:
     if gap.pairs == 1:
         return f"{gap.median:+.{digits}f} (one pair)".replace("-", "−")
     return f"[{gap.low:+.{digits}f}, {gap.high:+.{digits}f}]".replace("-", "−")
+
+
+def command(name: str) -> str:
+    """The line that runs an experiment, as a block of code."""
+    return f"    python -m benchmarks run {name}\n"
+
+
+def figure(name: str, words: str) -> str:
+    return f"![{words}](figures/{name}.png)\n"

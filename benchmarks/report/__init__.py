@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks import report_tables as tables
-from benchmarks.claims import CLAIMS
 from benchmarks.experiments import EXPERIMENTS, cells
 from benchmarks.ledger import Ledger, read_runs
-from benchmarks.markdown import table
+from benchmarks.report import ablation_tables, class_tables, height_tables
+from benchmarks.report.claims import CLAIMS
+from benchmarks.report.markdown import table
 from benchmarks.runner import ledger_path
 from benchmarks.summary import failures
 
@@ -19,23 +19,24 @@ __all__ = ["write"]
 
 OPENING = """# Results
 
-What the paper claims (arXiv 2603.11396), what came out here, and a verdict for each. This page is
-written by `python -m benchmarks report` from the runs in `benchmarks/results/runs_*.csv`, one line
-for every score of every run. What each estimator of this project is worth by itself, with speed and
-memory, is in [ESTIMATORS.md](ESTIMATORS.md).
+What the paper claims (arXiv 2603.11396), what came out here, and a verdict for each. This page
+is written by `python -m benchmarks report` from the runs in `benchmarks/results/runs_*.csv`, one
+line for every score of every run. What each estimator of this project is worth by itself, with
+speed and memory, is in [ESTIMATORS.md](ESTIMATORS.md).
 
-**How to read it.** Medians over seeds. Brackets are 95 % bootstrap intervals of the median paired
-difference, seed by seed, on one neighbour graph for all methods of a data set. A data set is *won* if
-the interval lies above 0 and *lost* if it lies below. "Better" *holds* if it is won on more than half
-of the data sets and lost on none; *holds only against 2-D* if so for the parent in two dimensions but
-not for the parent in three, which has as many columns as a map with a height. Failed and degenerate
-runs are counted and named at the end, not averaged in. Methods that do not depend on the seed run once.
+**How to read it.** Medians over seeds. Brackets are 95 % bootstrap intervals of the median
+paired difference, seed by seed, on one neighbour graph for all methods of a data set. A data set
+is *won* if the interval lies above 0 and *lost* if it lies below. "Better" *holds* if it is won
+on more than half of the data sets and lost on none; *holds only against 2-D* if so for the
+parent in two dimensions but not for the parent in three, which has as many columns as a map with
+a height. Failed and degenerate runs are counted and named at the end, not averaged in. Methods
+that do not depend on the seed run once.
 
-**What of the paper was at hand.** Its abstract, the beginning of its introduction and part of the
-caption of Figure 1 in its own words, and notes on its protocol, formulas and a few numbers. Claims marked
-† are comparisons the paper makes whose conclusion in its own words was not at hand: the verdict is on
-the claim as worded here. Image features come from a smaller backbone than the paper's, so methods
-are compared with each other, not scores with the paper's.
+**What of the paper was at hand.** Its abstract, the beginning of its introduction and part of
+the caption of Figure 1 in its own words, and notes on its protocol, formulas and a few numbers.
+Claims marked † are comparisons the paper makes whose conclusion in its own words was not at
+hand: the verdict is on the claim as worded here. Image features come from a smaller backbone
+than the paper's, so methods are compared with each other, not scores with the paper's.
 """
 
 
@@ -45,16 +46,16 @@ def write(results: Path, output: Path) -> None:
     sections = [
         OPENING,
         _verdicts(runs),
-        tables.synthetic(runs),
-        tables.places(runs),
-        tables.directed(runs),
-        tables.classification(runs, "umap"),
-        tables.classification(runs, "tsne"),
-        tables.full_size(runs),
-        tables.ablations(runs),
-        tables.default_drift(runs),
-        tables.spread_of_means(runs),
-        tables.not_run(),
+        height_tables.synthetic(runs),
+        height_tables.places(runs),
+        height_tables.directed(runs),
+        class_tables.classification(runs, "umap"),
+        class_tables.classification(runs, "tsne"),
+        class_tables.full_size(runs),
+        ablation_tables.ablations(runs),
+        class_tables.default_drift(runs),
+        class_tables.spread_of_means(runs),
+        class_tables.not_run(),
         _failed(runs),
         _commands(runs, results),
     ]
@@ -93,7 +94,8 @@ def _commands(runs: dict[str, pd.DataFrame], results: Path) -> str:
             (f"`python -m benchmarks run {name}`", experiment.question, f"{done} of {planned}")
         )
     return (
-        "## Commands\n\nEach goes on where it stopped; `--data-dir DIR` names the folder with the data "
+        "## Commands\n\nEach goes on where it stopped; `--data-dir DIR` names the folder with "
+        "the data "
         "that are not generated, `--workers 2` runs on two cores, and any cell that is run again "
         "gives the same numbers.\n\n"
         + table(("command", "question", "runs here"), rows)

@@ -14,7 +14,17 @@ from benchmarks.experiments import PAPER_DRIFTS
 from benchmarks.scores import SCORES
 from benchmarks.summary import Difference, difference, values
 
-__all__ = ["Tally", "best_of_four", "compare", "finsler_name", "tally", "verdict"]
+__all__ = [
+    "DOES_NOT",
+    "HOLDS",
+    "ONLY_2D",
+    "Tally",
+    "best_of_four",
+    "compare",
+    "finsler_name",
+    "tally",
+    "verdict",
+]
 
 HOLDS, ONLY_2D, DOES_NOT = "holds", "holds only against 2-D", "does not hold"
 
