@@ -19,6 +19,8 @@ __all__ = ["OneSidedFinslerUMAP"]
 class OneSidedFinslerUMAP(FinslerUMAP):
     """FinslerUMAP in all but the negatives, which are i → k only; parameters are the same.
 
+    This concerns `fit` and `update`; `transform` places new rows as FinslerUMAP does.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -36,7 +36,8 @@ ROOT_HALF_BITS, MANTISSA, EXPONENT_SHIFT, EXPONENT_OFFSET = (
     np.int32(23),
     np.int32(127),
 )
-# Below this e^z is no normal float32; 2 · arcosh's range over γ ≥ 0.6 stays above.
+# Below this e^z is no normal float32. No two points are farther apart than 24.4 (twice the
+# largest radius), so only γ < 0.28 gets there.
 LOWEST_POWER = np.float32(-87.0)
 THIRD, FIFTH, SEVENTH, NINTH = (np.float32(1 / k) for k in (3, 5, 7, 9))
 P3, P4, P5, P6 = (np.float32(1 / k) for k in (6, 24, 120, 720))
