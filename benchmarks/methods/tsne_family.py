@@ -15,13 +15,15 @@ from finsler_ext.metrics import skew_fidelity
 def opentsne(problem: Problem, request: Request, seed: int) -> Embedded:
     """openTSNE itself, on its own symmetrised affinities."""
     affinities = problem.affinities("symmetrized")
+    few = problem.X.shape[1] < request.dimension
     model = TSNE(
         request.dimension,
         random_state=seed,
         n_jobs=problem.n_threads,
         # its "auto" takes a grid for many points, which has no third dimension
         negative_gradient_method="auto" if request.dimension < 3 else "bh",
-        initialization="spectral" if problem.directed else "pca",
+        # as on directed data, there may be no principal components, or too few of them
+        initialization="spectral" if problem.directed or few else "pca",
     )
     X = None if problem.directed else problem.X
     fitted = model.fit(X, affinities=PrecomputedAffinities(affinities.P.copy()))
