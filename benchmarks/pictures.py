@@ -33,8 +33,9 @@ DENSITY_COLOURS, LABEL_COLOURS = "viridis", "tab10"
 MANY_LABELS = "nipy_spectral"
 # Points of a picture; more would only cover each other.
 SHOWN_POINTS = 6000
-# Half the width of every panel, in units of the map's root mean square radius.
-EXTENT = 2.6
+COLUMNS = 4
+# Height of a side view in units of its width.
+SIDE_SHARE = 0.5
 
 
 class Picture(NamedTuple):
@@ -100,7 +101,9 @@ PICTURES = {
         ),
     ),
 }  # fmt: skip
-GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d", "tsne_2d", "finsler_tsne_0.5_3d")
+GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d")
+# t-SNE takes minutes on the larger sets, and is shown on the small ones.
+SMALL_GALLERY_METHODS = (*GALLERY_METHODS, "tsne_2d", "finsler_tsne_0.5_3d")
 
 
 def draw(experiment: str, *, data_dir: str | None, results: Path, folder: Path) -> None:
@@ -130,32 +133,37 @@ def _save(figure, path: Path) -> None:
 
 
 def _side_by_side(picture: Picture, problem: Problem):
-    """One column a method: the map above, the side view below."""
-    n = len(picture.methods)
+    """Four methods a row, the map of each above its side view; one scale for all."""
+    found = [embed(method, problem, 0) for method in picture.methods]
+    views = [_views(embedded, problem) for embedded in found]
+    extent = 1.05 * max(float(np.abs(places).max()) for places, _ in views)
+    groups = -(-len(found) // COLUMNS)
     figure, axes = plt.subplots(
-        2, n, figsize=(PANEL * n + 0.9, 2 * PANEL + 0.9), layout="constrained", squeeze=False
-    )
+        2 * groups, COLUMNS, layout="constrained", squeeze=False,
+        height_ratios=[1, SIDE_SHARE] * groups,
+        figsize=(PANEL * COLUMNS + 0.9, groups * ((1 + SIDE_SHARE) * PANEL + 0.7)),
+    )  # fmt: skip
     colours, kind = _colours(picture.colour, problem)
+    for panel in axes.flat:
+        panel.axis("off")
     marks = None
-    for column, method in zip(axes.T, picture.methods, strict=True):
-        embedded = embed(method, problem, 0)
-        places, level = _views(embedded, problem)
-        column[0].set_title(
-            f"{_two_lines(title_of(method))}\n{_score_line(picture, embedded, problem)}",
-            fontsize=8,
-        )
-        marks = _dots(column[0], places[:, 0], places[:, 1], colours, kind)
+    for place, (method, embedded, (places, level)) in enumerate(
+        zip(picture.methods, found, views, strict=True)
+    ):
+        row, column = 2 * (place // COLUMNS), place % COLUMNS
+        above, below = axes[row, column], axes[row + 1, column]
+        scores = _score_line(picture, embedded, problem)
+        above.set_title(f"{_two_lines(title_of(method))}\n{scores}", fontsize=8)
+        marks = _dots(above, places[:, 0], places[:, 1], colours, kind, extent)
         if level is None:
-            column[1].axis("off")
-            column[1].text(0.5, 0.5, "no third column", ha="center", va="center",
-                           fontsize=8, color="0.4", transform=column[1].transAxes)  # fmt: skip
-        else:
-            _dots(column[1], places[:, 0], level, colours, kind)
-    axes[0, 0].set_ylabel("map, from above", fontsize=9)
-    for side in axes[1]:
-        if side.axison:
-            side.set_ylabel("side view", fontsize=9)
-            break
+            words = "no side view: two columns"
+            below.text(0.5, 0.5, words, ha="center", va="center", fontsize=8, color="0.4",
+                       transform=below.transAxes)  # fmt: skip
+            continue
+        _dots(below, places[:, 0], level, colours, kind, extent)
+        below.set_ylim(-SIDE_SHARE * extent, SIDE_SHARE * extent)
+        below.text(0.02, 0.95, "height" if embedded.has_height else "third axis", fontsize=7,
+                   color="0.3", va="top", transform=below.transAxes)  # fmt: skip
     _legend(figure, axes, marks, kind, picture, problem)
     return figure
 
@@ -222,7 +230,7 @@ def _colours(what: str, problem: Problem):
     return problem.dataset.truth[what], "values"
 
 
-def _dots(axes, x, y, colours, kind, extent: float = EXTENT):
+def _dots(axes, x, y, colours, kind, extent: float):
     shown = slice(None)
     if len(x) > SHOWN_POINTS:
         shown = np.random.RandomState(0).permutation(len(x))[:SHOWN_POINTS]
@@ -233,6 +241,7 @@ def _dots(axes, x, y, colours, kind, extent: float = EXTENT):
         options = {"cmap": LABEL_COLOURS if top < 10 else MANY_LABELS, "vmin": -0.5,
                    "vmax": 9.5 if top < 10 else top + 0.5}  # fmt: skip
     marks = axes.scatter(x[shown], y[shown], c=np.asarray(colours)[shown], s=size, lw=0, **options)
+    axes.axis("on")
     axes.set(xlim=(-extent, extent), ylim=(-extent, extent), aspect="equal", xticks=[], yticks=[])
     return marks
 
@@ -258,13 +267,14 @@ def _legend(figure, axes, marks, kind, picture: Picture, problem: Problem) -> No
 
 
 def _gallery(data: str, problem: Problem):
-    """Rows: UMAP and Finsler UMAP, t-SNE and Finsler t-SNE; columns: labels, clusters, height."""
+    """A row a method; columns: classes, k-means clusters, height."""
+    methods = SMALL_GALLERY_METHODS if data in SMALL else GALLERY_METHODS
     figure, axes = plt.subplots(
-        len(GALLERY_METHODS), 3, figsize=(3 * PANEL + 0.4, len(GALLERY_METHODS) * PANEL + 0.6),
+        len(methods), 3, figsize=(3 * PANEL + 0.4, len(methods) * PANEL + 0.6),
         layout="constrained",
     )  # fmt: skip
     labels = problem.dataset.labels
-    for row, method in zip(axes, GALLERY_METHODS, strict=True):
+    for row, method in zip(axes, methods, strict=True):
         embedded = embed(method, problem, 0)
         places, level = _views(embedded, problem)
         found = KMeans(len(np.unique(labels)), n_init=10, random_state=0).fit_predict(

@@ -135,7 +135,7 @@ CLAIMS = (
     Claim("disk", "It does so at small drifts.", "pictures", disk_small_drift, wording=False),
     Claim(
         "disk",
-        "Map and height (R³) are recommended for planar data; the same dimension (R²) also works.",
+        "Planar data in R³ (map and height) is recommended; R² shows the density, too.",
         "pictures",
         disk_dimension,
         wording=False,
@@ -146,7 +146,7 @@ CLAIMS = (
         "3,000",
         stated(
             "The factored update never rises and runs 20,000 points in 3.3 GiB (ESTIMATORS.md).",
-            "not a property of the method: its printed update is to blame",
+            "does not hold for the factored update",
         ),
     ),
     Claim("Swiss roll", "The roll is unrolled and its density shown.", "pictures", roll),

@@ -26,6 +26,8 @@ __all__ = [
     "verdict",
 ]
 
+# Fewer pairs of runs than this decide nothing; an interval of three is their range.
+MIN_PAIRS = 3
 HOLDS, ONLY_2D, DOES_NOT = "holds", "holds only against 2-D", "does not hold"
 
 
@@ -75,7 +77,7 @@ def tally(runs: pd.DataFrame, family: str, drift: float | None, parent: str, sco
         if ours is None:
             continue
         gap = compare(runs, data, ours, parent, score)
-        if gap.pairs < 2:
+        if gap.pairs < MIN_PAIRS:
             continue
         won += gap.low > 0
         lost += gap.high < 0
