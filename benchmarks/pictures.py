@@ -34,8 +34,8 @@ MANY_LABELS = "nipy_spectral"
 # Points of a picture; more would only cover each other.
 SHOWN_POINTS = 6000
 COLUMNS = 4
-# Height of a side view in units of its width.
-SIDE_SHARE = 0.5
+# Height of a side view in units of its width, at least.
+MIN_SIDE_SHARE = 0.3
 
 
 class Picture(NamedTuple):
@@ -137,11 +137,13 @@ def _side_by_side(picture: Picture, problem: Problem):
     found = [embed(method, problem, 0) for method in picture.methods]
     views = [_views(embedded, problem) for embedded in found]
     extent = 1.05 * max(float(np.abs(places).max()) for places, _ in views)
+    heights = [float(np.abs(level).max()) for _, level in views if level is not None]
+    share = max(MIN_SIDE_SHARE, 1.05 * max(heights, default=0.0) / extent)
     groups = -(-len(found) // COLUMNS)
     figure, axes = plt.subplots(
         2 * groups, COLUMNS, layout="constrained", squeeze=False,
-        height_ratios=[1, SIDE_SHARE] * groups,
-        figsize=(PANEL * COLUMNS + 0.9, groups * ((1 + SIDE_SHARE) * PANEL + 0.7)),
+        height_ratios=[1, share] * groups,
+        figsize=(PANEL * COLUMNS + 0.9, groups * ((1 + share) * PANEL + 0.7)),
     )  # fmt: skip
     colours, kind = _colours(picture.colour, problem)
     for panel in axes.flat:
@@ -161,7 +163,7 @@ def _side_by_side(picture: Picture, problem: Problem):
                        transform=below.transAxes)  # fmt: skip
             continue
         _dots(below, places[:, 0], level, colours, kind, extent)
-        below.set_ylim(-SIDE_SHARE * extent, SIDE_SHARE * extent)
+        below.set_ylim(-share * extent, share * extent)
         below.text(0.02, 0.95, "height" if embedded.has_height else "third axis", fontsize=7,
                    color="0.3", va="top", transform=below.transAxes)  # fmt: skip
     _legend(figure, axes, marks, kind, picture, problem)
