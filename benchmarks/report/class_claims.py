@@ -165,7 +165,7 @@ def tsne_time(all_runs: Runs) -> Finding:
 
 
 def _times(found: pd.DataFrame, ours: str, theirs: tuple[str, ...], column: str) -> Finding:
-    """Whole fits on Imagenette, interleaved in one run; the verdict is on the first of the others."""
+    """Whole fits on Imagenette, interleaved in one run; the verdict is on the first other."""
     if not len(found) or "imagenette" not in set(found.data.astype(str)):
         return Finding("", NOT_YET)
     found = found[found.data.astype(str) == "imagenette"]
