@@ -133,17 +133,18 @@ def _save(figure, path: Path) -> None:
 
 
 def _side_by_side(picture: Picture, problem: Problem):
-    """Four methods a row, the map of each above its side view; one scale for all."""
+    """Three or four methods a row, the map of each above its side view; one scale for all."""
     found = [embed(method, problem, 0) for method in picture.methods]
     views = [_views(embedded, problem) for embedded in found]
-    extent = 1.05 * max(float(np.abs(places).max()) for places, _ in views)
-    heights = [float(np.abs(level).max()) for _, level in views if level is not None]
-    share = max(MIN_SIDE_SHARE, 1.05 * max(heights, default=0.0) / extent)
-    groups = -(-len(found) // COLUMNS)
+    highest = max(float(np.abs(level).max()) for _, level in views if level is not None)
+    extent = 1.05 * max(highest, *(float(np.abs(places).max()) for places, _ in views))
+    share = max(MIN_SIDE_SHARE, 1.05 * highest / extent)
+    columns = COLUMNS if len(found) % COLUMNS != 1 else COLUMNS - 1
+    groups = -(-len(found) // columns)
     figure, axes = plt.subplots(
-        2 * groups, COLUMNS, layout="constrained", squeeze=False,
+        2 * groups, columns, layout="constrained", squeeze=False,
         height_ratios=[1, share] * groups,
-        figsize=(PANEL * COLUMNS + 0.9, groups * ((1 + share) * PANEL + 0.7)),
+        figsize=(PANEL * columns + 0.9, groups * ((1 + share) * PANEL + 0.7)),
     )  # fmt: skip
     colours, kind = _colours(picture.colour, problem)
     for panel in axes.flat:
@@ -152,7 +153,7 @@ def _side_by_side(picture: Picture, problem: Problem):
     for place, (method, embedded, (places, level)) in enumerate(
         zip(picture.methods, found, views, strict=True)
     ):
-        row, column = 2 * (place // COLUMNS), place % COLUMNS
+        row, column = 2 * (place // columns), place % columns
         above, below = axes[row, column], axes[row + 1, column]
         scores = _score_line(picture, embedded, problem)
         above.set_title(f"{_two_lines(title_of(method))}\n{scores}", fontsize=8)
@@ -190,7 +191,7 @@ def _score_line(picture: Picture, embedded: Embedded, problem: Problem) -> str:
         keys = (score, f"height_{score}", f"axis_{score}", f"{score}_height", f"{score}_axis")
         for key in keys:
             if key in found:
-                name = names.get(key, key.replace("_", "–", 1))
+                name = names.get(key, key.replace("_", "–", 1).replace("_", " "))
                 if key.startswith("axis_"):
                     name = f"({name})"
                 parts.append(f"{name} {found[key]:.2f}")
