@@ -34,6 +34,8 @@ MANY_LABELS = "nipy_spectral"
 # Points of a picture; more would only cover each other.
 SHOWN_POINTS = 6000
 COLUMNS = 4
+# Galleries leave out the farthest islands, and no colour scale reaches to the last outlier.
+SHOWN_SHARE = 99.5
 # Height of a side view in units of its width, at least.
 MIN_SIDE_SHARE = 0.3
 
@@ -238,7 +240,8 @@ def _dots(axes, x, y, colours, kind, extent: float):
     if len(x) > SHOWN_POINTS:
         shown = np.random.RandomState(0).permutation(len(x))[:SHOWN_POINTS]
     size = 9 if len(x) < 1500 else 3 if len(x) < 5000 else 1.2
-    options: dict = {"cmap": DENSITY_COLOURS}
+    low, high = np.nanpercentile(colours, [100 - SHOWN_SHARE, SHOWN_SHARE])
+    options: dict = {"cmap": DENSITY_COLOURS, "vmin": low, "vmax": high}
     if kind == "labels":
         top = int(np.max(colours))
         options = {"cmap": LABEL_COLOURS if top < 10 else MANY_LABELS, "vmin": -0.5,
@@ -284,7 +287,7 @@ def _gallery(data: str, problem: Problem):
             embedded.embedding
         )
         agreement = adjusted_mutual_info_score(labels, found)
-        extent = 1.05 * float(np.abs(places).max())
+        extent = 1.1 * float(np.percentile(np.abs(places), SHOWN_SHARE))
         row[0].set_ylabel(_two_lines(title_of(method)), fontsize=8)
         _dots(row[0], *places.T, labels, "labels", extent)
         row[0].set_title("classes", fontsize=8)
