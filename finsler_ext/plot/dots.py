@@ -6,21 +6,28 @@ import numpy as np
 
 from finsler_ext.plot.shown import Colors
 
-__all__ = ["MANY", "draw_dots", "draw_legend", "marker_size", "new_axes", "palette"]
+__all__ = [
+    "MANY",
+    "color_scale",
+    "draw_bar",
+    "draw_dots",
+    "draw_legend",
+    "limits",
+    "marker_size",
+    "new_axes",
+    "palette",
+]
 
 # More points than this are drawn as an image, and not one by one.
 MANY = 100_000
-# Side of that image; the longer side of a default figure has about as many pixels.
-PIXELS = 640
 # Total area of all marks, in square points: they still show as single dots.
 INK = 20_000.0
-# Least opacity of a pixel that has a point in it.
-FAINTEST = 0.35
 # Values beyond these shares get the last colour, so that outliers do not use up the others.
 TAILS = (0.01, 0.99)
 # A legend has at most this many entries, each of at most this many letters.
 MOST_KEYS, MOST_LETTERS, KEYS_PER_COLUMN = 40, 24, 20
 CONTINUOUS = "viridis"
+NO_VALUE = "#bbbbbb"
 # Distinct for colour-blind eyes (after Okabe and Ito) and of varied lightness, for grey prints.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#7F3C8D", "#000000",
           "#7A5C00", "#999999")  # fmt: skip
@@ -45,56 +52,66 @@ def new_axes(ax, colors: Colors | None = None, projection=None):
 
 def limits(values) -> tuple[float, float]:
     """The range of the colours: all but the outermost values."""
-    low, high = np.nanquantile(values, TAILS) if np.isfinite(values).any() else (0.0, 1.0)
-    return (low, high) if high > low else (np.nanmin(values), np.nanmax(values))
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return 0.0, 1.0
+    low, high = np.quantile(known, TAILS)
+    return (low, high) if high > low else (known.min(), known.max())
+
+
+def color_scale(values):
+    """Colours of values: matplotlib's ScalarMappable; what has no value is grey."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    cmap = colormaps[CONTINUOUS].with_extremes(bad=NO_VALUE)
+    return ScalarMappable(Normalize(*limits(values)), cmap)
 
 
 def marker_size(n: int) -> float:
     return min(20.0, max(1.0, INK / n))
 
 
-def palette(n: int) -> list:
+def palette(n: int) -> list[str]:
     """n colours; the first ten are told apart by everyone, more come from a rainbow."""
     if n <= len(COLORS):
         return list(COLORS[:n])
     from matplotlib import colormaps
+    from matplotlib.colors import to_hex
 
     # neighbours in the legend lie far apart in the rainbow
     step = next(s for s in range(int(0.38 * n) + 1, 2 * n) if np.gcd(s, n) == 1)
-    return [colormaps["turbo"](0.04 + 0.92 * ((c * step) % n) / n) for c in range(n)]
+    places = [0.04 + 0.92 * ((c * step) % n) / n for c in range(n)]
+    return [to_hex(color) for color in colormaps["turbo"](places)]
 
 
 def draw_dots(ax, x, y, colors: Colors):
     """Dots with a legend or a colour bar, outside the axes."""
+    scale = None if colors.names is not None else color_scale(colors.values)
     if len(x) > MANY:
-        handle = _draw_image(ax, x, y, colors)
-    elif colors.names is None:
-        low, high = limits(colors.values)
-        keywords = {"cmap": CONTINUOUS, "vmin": low, "vmax": high, "plotnonfinite": True}
-        handle = ax.scatter(
-            x, y, c=colors.values, s=marker_size(len(x)), linewidths=0, zorder=2, **keywords
-        )
+        _draw_raster(ax, x, y, colors, scale)
+    elif scale is not None:
+        look = {"s": marker_size(len(x)), "linewidths": 0, "zorder": 2, "plotnonfinite": True}
+        ax.scatter(x, y, c=colors.values, cmap=scale.cmap, norm=scale.norm, **look)
     else:
-        handle = None
         for code, color in enumerate(palette(len(colors.names))):
             chosen = colors.values == code
             mark = MARKS[code % len(MARKS)]
             keywords = {"color": color, "marker": mark, "linewidths": 0, "zorder": 2}
             ax.scatter(x[chosen], y[chosen], s=marker_size(len(x)), **keywords)
-    if colors.names is None:
-        draw_bar(ax, handle, colors)
+    if scale is not None:
+        draw_bar(ax, scale, colors)
     else:
         draw_legend(ax, colors)
 
 
-def draw_bar(ax, handle, colors: Colors, **keywords):
-    beyond = (
-        np.nanmin(colors.values) < handle.norm.vmin,
-        np.nanmax(colors.values) > handle.norm.vmax,
-    )
+def draw_bar(ax, scale, colors: Colors, **keywords):
+    known = colors.values[np.isfinite(colors.values)]
+    beyond = ((known < scale.norm.vmin).any(), (known > scale.norm.vmax).any())
     extend = {(1, 1): "both", (1, 0): "min", (0, 1): "max", (0, 0): "neither"}[beyond]
     keywords = {"shrink": 0.85, "extend": extend, "label": colors.title} | keywords
-    return ax.figure.colorbar(handle, ax=ax, **keywords)
+    return ax.figure.colorbar(scale, ax=ax, **keywords)
 
 
 def draw_legend(ax, colors: Colors, right: float = 1.0, marks: bool = True):
@@ -134,43 +151,14 @@ def _short(name: str) -> str:
     return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
-def _draw_image(ax, x, y, colors: Colors):
-    """Mean colour of the points in each pixel; crowded pixels are more opaque."""
-    from matplotlib import colormaps
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize, to_rgb
+def _draw_raster(ax, x, y, colors: Colors, scale):
+    """One image of all points, made by datashader."""
+    from finsler_ext.plot.raster import mean_image, name_image
 
-    low = np.array([x.min(), y.min()])
-    span = np.array([np.ptp(x), np.ptp(y)])
-    span[span == 0] = 1.0
-    shape = np.maximum(1, np.round(PIXELS * span / span.max()).astype(int))
-    column, row = (
-        np.minimum(((v - v0) / s * k).astype(int), k - 1)
-        for v, v0, s, k in zip((x, y), low, span, shape, strict=True)
-    )
-    pixel, n_pixels = row * shape[0] + column, int(shape.prod())
-    count = np.bincount(pixel, minlength=n_pixels)
-    filled = np.maximum(count, 1)
-    handle = None
     if colors.names is None:
-        mean = np.bincount(pixel, weights=colors.values, minlength=n_pixels) / filled
-        norm = Normalize(*limits(mean[count > 0]))
-        handle = ScalarMappable(norm, CONTINUOUS)
-        image = np.array(colormaps[CONTINUOUS](norm(mean)))
+        image, extent = mean_image(x, y, colors.values, scale)
     else:
-        rgb = np.array([to_rgb(color) for color in palette(len(colors.names))])
-        image = np.ones((n_pixels, 4))
-        for channel in range(3):
-            weights = rgb[colors.values, channel]
-            image[:, channel] = np.bincount(pixel, weights=weights, minlength=n_pixels) / filled
-    crowd = np.log1p(count) / np.log1p(count.max())
-    image[:, 3] = np.where(count > 0, FAINTEST + (1 - FAINTEST) * crowd, 0.0)
+        image, extent = name_image(x, y, colors.values, palette(len(colors.names)))
     ax.imshow(
-        image.reshape(shape[1], shape[0], 4),
-        extent=(low[0], low[0] + span[0], low[1], low[1] + span[1]),
-        origin="lower",
-        interpolation="nearest",
-        aspect="auto",
-        zorder=2,
+        image, extent=extent, origin="lower", interpolation="nearest", aspect="auto", zorder=2
     )
-    return handle

@@ -1,17 +1,19 @@
-"""`explore`: one HTML page with the embedding in it, to turn, colour, point at and select."""
+"""`explore`: one HTML page with the embedding and plotly in it, to turn, colour and select."""
 
 from __future__ import annotations
 
 import base64
 import html
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from finsler_ext.plot.shown import HEIGHT, MAX_INTEGER_CATEGORIES, Shown, magnification, read_shown
+from finsler_ext.plot.dots import limits, palette
+from finsler_ext.plot.shown import HEIGHT, Colors, Shown, coded, magnification, read_shown
 
 __all__ = ["explore"]
 
@@ -30,12 +32,14 @@ def explore(
 ) -> Path:
     """Write a stand-alone page that shows map and side view; it needs no network.
 
-    In the page: turn the map into its side view, colour by height, labels or local scale,
-    point at dots, draw around some of them to list and download their rows.
+    In the page: turn the map into its side view or look at it in three dimensions, colour by
+    height, labels or local scale, point at dots, draw around some of them to list and download
+    their rows. plotly draws it, and is in the file (5 MB).
 
     Parameters
     ----------
     embedding : fitted estimator, array of shape (n, m ≥ 2) or DataFrame
+        At most 500,000 points.
     path : str or Path
         The HTML file to write.
     labels : array of shape (n,), or dict of such arrays, optional
@@ -57,7 +61,7 @@ def explore(
     >>> Y = np.random.default_rng(0).normal(size=(50, 3))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = explore(Y, folder + "/page.html", labels=np.arange(50) % 2)
-    ...     "<canvas" in page.read_text()
+    ...     "Plotly.react" in page.read_text()
     True
     """
     shown = read_shown(embedding, "explore", least_columns=2)
@@ -66,30 +70,42 @@ def explore(
             f"explore: {len(shown.rows)} points are too many for a page (at most {MOST_POINTS}). "
             "Take a sample of the rows, or use plot_map."
         )
-    colors = [_numbers(height_label, shown.height)]
-    colors += [_coloring(name, values) for name, values in _columns(labels, "label", shown)]
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise ImportError("explore needs plotly: pip install 'finsler_ext[plot]'") from None
+    colors = [Colors(shown.height, height_label)]
+    colors += [coded(values, name) for name, values in _columns(labels, "label", shown)]
     scale = getattr(embedding, "local_scale_", None)
     if scale is not None and np.shape(scale) == (shown.n_given,):
-        colors.append(_numbers("local scale (log)", np.log(np.asarray(scale)[shown.rows])))
+        colors.append(Colors(np.log(np.asarray(scale)[shown.rows]), "local scale (log)"))
     data = {
-        "n": len(shown.rows),
         "magnify": magnification(shown),
-        "positions": _packed(_unit_cube(shown)),
+        "positions": _packed(_unit_cube(shown), np.float32),
         "height": _packed(shown.height),
         "rows": _packed(shown.rows, np.int32),
-        "colors": colors,
+        "colors": [_coloring(color) for color in colors],
         "hover": [
             {"name": name, "values": [str(v) for v in values]}
             for name, values in _columns(hover, "name", shown)
         ],
     }
-    page = (files("finsler_ext.plot") / "explore.html").read_text(encoding="utf-8")
-    page = page.replace("{{title}}", html.escape(title))
-    # "<" would let a text of the user's end the script
-    page = page.replace("{{data}}", json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
+    parts = {
+        "title": html.escape(title),
+        # "<" would let a text of the user's end the script
+        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        "plotly": get_plotlyjs(),
+        "script": _file("explore.js"),
+    }
+    # in one pass, so that no part is searched for the places of the others
+    page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _file("explore.html"))
     path = Path(path)
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _file(name: str) -> str:
+    return (files("finsler_ext.plot") / name).read_text(encoding="utf-8")
 
 
 def _unit_cube(shown: Shown) -> np.ndarray:
@@ -121,18 +137,18 @@ def _columns(given, name: str, shown: Shown) -> list[tuple[str, np.ndarray]]:
     return [(key, values[shown.rows]) for key, values in columns]
 
 
-def _coloring(name: str, values: np.ndarray) -> dict:
-    whole = values.dtype.kind in "iu"
-    if values.dtype.kind in "fc" or (whole and len(np.unique(values)) > MAX_INTEGER_CATEGORIES):
-        return _numbers(name, values)
-    names, codes = np.unique(values if whole else values.astype(str), return_inverse=True)
-    return {"name": name, "names": [str(n) for n in names], "codes": _packed(codes, np.int32)}
+def _coloring(color: Colors) -> dict:
+    if color.names is None:
+        low, high = map(float, limits(color.values))
+        return {"name": color.title, "values": _packed(color.values), "low": low, "high": high}
+    return {
+        "name": color.title,
+        "names": color.names,
+        "values": _packed(color.values, np.int32),
+        "colors": palette(len(color.names)),
+    }
 
 
-def _numbers(name: str, values) -> dict:
-    return {"name": name, "values": _packed(values)}
-
-
-def _packed(values, dtype=np.float32) -> str:
+def _packed(values, dtype=np.float64) -> str:
     little_endian = np.dtype(dtype).newbyteorder("<")
     return base64.b64encode(np.asarray(values, dtype=little_endian).tobytes()).decode("ascii")

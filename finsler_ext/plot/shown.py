@@ -8,7 +8,7 @@ import numpy as np
 
 from finsler_ext.randers import height, map_columns
 
-__all__ = ["HEIGHT", "Colors", "Shown", "magnification", "read_colors", "read_shown"]
+__all__ = ["HEIGHT", "Colors", "Shown", "coded", "magnification", "read_colors", "read_shown"]
 
 HEIGHT = "height: sparse above dense"
 # Integers with more values than this are amounts, not names of categories.
@@ -90,16 +90,17 @@ def read_colors(color, embedding, shown: Shown, label: str | None = None) -> Col
             f"color must have one entry per row, shape ({shown.n_given},); got shape "
             f"{values.shape}."
         )
-    title = title or str(getattr(color, "name", "") or "")
-    values = values[shown.rows]
+    return coded(values[shown.rows], title or str(getattr(color, "name", "") or ""))
+
+
+def coded(values: np.ndarray, title: str) -> Colors:
+    """Text, booleans and few distinct integers as categories; other numbers as they are."""
     whole = values.dtype.kind in "iu"
-    distinct = np.unique(values) if whole else values
-    if values.dtype.kind in "bUSO" or (whole and len(distinct) <= MAX_INTEGER_CATEGORIES):
-        names, codes = np.unique(values.astype(str), return_inverse=True)
-        if whole:  # in the order of numbers, not of their digits
-            names, codes = np.unique(values, return_inverse=True)
-        return Colors(codes, title, [str(name) for name in names])
-    return Colors(values.astype(np.float64), title)
+    if (whole and len(np.unique(values)) > MAX_INTEGER_CATEGORIES) or values.dtype.kind == "f":
+        return Colors(values.astype(np.float64), title)
+    # whole numbers in the order of numbers, not of their digits
+    names, codes = np.unique(values if whole else values.astype(str), return_inverse=True)
+    return Colors(codes, title, [str(name) for name in names])
 
 
 def _by_name(name: str, embedding) -> Any:

@@ -7,11 +7,10 @@ from numbers import Integral
 import numpy as np
 
 from finsler_ext.plot.dots import (
-    CONTINUOUS,
+    color_scale,
     draw_bar,
     draw_dots,
     draw_legend,
-    limits,
     marker_size,
     new_axes,
     palette,
@@ -61,6 +60,7 @@ def plot_profile(
     if on_map:
         times = magnification(shown) if magnify is None else magnify
         ax.set_aspect(times, adjustable="datalim")
+        ax.apply_aspect()  # now, so that the layout knows the tick labels that will be drawn
         if times != 1:
             ax.set_ylabel(f"height, drawn {times:g} times as large")
     else:
@@ -122,15 +122,15 @@ def plot_3d(embedding, *, color=None, magnify=None, ax=None, label: str | None =
     places = np.column_stack([shown.map[:, :2], shown.height])
     keywords: dict = {"s": marker_size(len(places)), "linewidths": 0, "rasterized": True}
     if colors.names is None:
-        low, high = limits(colors.values)
-        dots = ax.scatter(
-            *places.T, c=colors.values, cmap=CONTINUOUS, vmin=low, vmax=high, **keywords
-        )
-        draw_bar(ax, dots, colors, shrink=0.6, pad=0.14)
+        scale = color_scale(colors.values)
+        # as colours and not as values, because three dimensions drop dots that have none
+        ax.scatter(*places.T, c=scale.to_rgba(np.ma.masked_invalid(colors.values)), **keywords)
+        draw_bar(ax, scale, colors, shrink=0.6, pad=0.14)
     else:
         colours = np.array(palette(len(colors.names)), dtype=object)
         ax.scatter(*places.T, c=list(colours[colors.values]), **keywords)
-        draw_legend(ax, colors, right=1.14, marks=False)
+        draw_legend(ax, colors, right=1.11, marks=False)
+        ax.set_anchor("W")  # room for the legend beside the axis of the height
     times = magnification(shown) if magnify is None else magnify
     ax.set_box_aspect(np.maximum(np.ptp(places, axis=0) * (1, 1, times), 1e-12))
     ax.xaxis.set_ticklabels([])

@@ -1,6 +1,7 @@
 """Pictures: dots lie where the embedding is, texts do not overlap, legends leave the data free."""
 
 import itertools
+import sys
 
 import matplotlib
 import numpy as np
@@ -151,6 +152,19 @@ def test_no_text_overlaps_another(model, few_digits):
         assert len(boxes(ax.figure)) > 1, name
 
 
+def test_no_text_is_cut_off(model, few_digits):
+    for name, ax in drawings(model, few_digits[1]):
+        whole = ax.figure.bbox
+        shown = boxes(ax.figure)
+        if hasattr(ax, "zaxis"):  # its numbers get their places only when they are rendered
+            legend = ax.get_legend()
+            shown = [] if legend is None else [("legend", legend.get_window_extent())]
+        for text, box in shown:
+            assert min(box.x0, box.y0) >= -1, (name, text)
+            assert box.x1 <= whole.x1 + 1, (name, text)
+            assert box.y1 <= whole.y1 + 1, (name, text)
+
+
 def test_profile_is_magnified_and_says_so():
     flat = np.random.default_rng(0).uniform(-1, 1, size=(500, 3)) * [10, 10, 0.5]
     ax = plot_profile(flat, 1)
@@ -175,34 +189,89 @@ def test_3d_has_one_scale(cloud):
     assert box / box[0] == pytest.approx(np.ptp(cloud, axis=0) / np.ptp(cloud[:, 0]))
 
 
-def test_many_points_become_an_image():
-    rng = np.random.default_rng(0)
-    cloud = rng.normal(size=(dots.MANY + 1, 3))
-    ax = plot_map(cloud)
-    assert not any(isinstance(c, PathCollection) for c in ax.collections)
-    (image,) = ax.images
+@pytest.fixture(scope="module")
+def crowd():
+    return np.random.default_rng(0).normal(size=(dots.MANY + 1, 3)) * [2, 1, 1]
+
+
+def fullest_pixel(image, x, y):
+    """The pixel with most points, which points lie in it, and how many points lie in each."""
     left, right, bottom, top = image.get_extent()
-    pixels = np.asarray(image.get_array())
-    rows, columns = pixels.shape[:2]
-    column = np.clip(((cloud[:, 0] - left) / (right - left) * columns).astype(int), 0, columns - 1)
-    row = np.clip(((cloud[:, 1] - bottom) / (top - bottom) * rows).astype(int), 0, rows - 1)
-    # the fullest pixel has the colour of its mean height, and empty ones are clear
+    rows, columns = np.asarray(image.get_array()).shape[:2]
+    column = np.clip(((x - left) / (right - left) * columns).astype(int), 0, columns - 1)
+    row = np.clip(((y - bottom) / (top - bottom) * rows).astype(int), 0, rows - 1)
     count = np.zeros((rows, columns), int)
     np.add.at(count, (row, column), 1)
     fullest = np.unravel_index(count.argmax(), count.shape)
-    there = (row == fullest[0]) & (column == fullest[1])
+    return fullest, (row == fullest[0]) & (column == fullest[1]), count
+
+
+def test_many_points_become_an_image_of_mean_heights(crowd):
+    pytest.importorskip("datashader")
+    ax = plot_map(crowd)
+    assert not any(isinstance(c, PathCollection) for c in ax.collections)
+    (image,) = ax.images
+    pixels = np.asarray(image.get_array()) / 255
+    fullest, there, count = fullest_pixel(image, *crowd[:, :2].T)
     norm = ax.figure.axes[-1]._colorbar.norm
-    expected = plt.get_cmap("viridis")(norm(cloud[there, 2].mean()))
+    expected = plt.get_cmap("viridis")(norm(crowd[there, 2].mean()))
     assert pixels[fullest][:3] == pytest.approx(expected[:3], abs=0.01)
     assert (pixels[count == 0, 3] == 0).all()
     assert (pixels[count > 0, 3] > 0.3).all()
-    upper = cloud[:, 1] > 0
-    (named,) = plot_map(cloud, color=upper, relief=False).images
+    assert pixels[fullest][3] == 1
+    # square pixels, so that distances on the map are true
+    rows, columns = count.shape
+    left, right, bottom, top = image.get_extent()
+    assert (right - left) / columns == pytest.approx((top - bottom) / rows, rel=0.01)
+
+
+def test_many_points_mix_the_colours_of_categories(crowd):
+    pytest.importorskip("datashader")
+    upper = np.random.default_rng(1).uniform(size=len(crowd)) < 0.3
+    ax = plot_map(crowd, color=upper, relief=False)
+    (image,) = ax.images
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["False", "True"]
+    fullest, there, count = fullest_pixel(image, *crowd[:, :2].T)
+    first, second = (np.array(to_rgb(color)) for color in dots.COLORS[:2])
     share = upper[there].mean()
-    mixed = share * np.array(to_rgb(dots.COLORS[1])) + (1 - share) * np.array(
-        to_rgb(dots.COLORS[0])
-    )
-    assert np.asarray(named.get_array())[fullest][:3] == pytest.approx(mixed)
+    assert 0 < share < 1
+    pixels = np.asarray(image.get_array()) / 255
+    mixed = share * second + (1 - share) * first
+    assert pixels[fullest][:3] == pytest.approx(mixed, abs=0.01)
+    assert ((pixels[..., 3] > 0) == (count > 0)).all()
+
+
+def test_many_points_without_values_are_grey(crowd):
+    pytest.importorskip("datashader")
+    values = np.where(crowd[:, 0] > 0, crowd[:, 1], np.nan)
+    (image,) = plot_profile(crowd, color=values).images
+    pixels = np.asarray(image.get_array())
+    left, right, *_ = image.get_extent()
+    without = pixels[:, : int(pixels.shape[1] * (-left) / (right - left)) - 1]
+    grey = np.round(255 * np.array(to_rgb(dots.NO_VALUE)))
+    assert (without[without[..., 3] > 0][:, :3] == grey).all()
+
+
+def test_many_equal_points_are_drawn():
+    pytest.importorskip("datashader")
+    (image,) = plot_map(np.zeros((dots.MANY + 1, 3))).images
+    assert (np.asarray(image.get_array())[..., 3] > 0).sum() == 1
+
+
+def test_many_points_without_datashader_name_the_extra(crowd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datashader", None)
+    with pytest.raises(ImportError, match=r"finsler_ext\[large\]"):
+        plot_map(crowd)
+
+
+def test_points_without_values_are_grey(cloud):
+    values = np.where(np.arange(300) % 2, cloud[:, 0], np.nan)
+    for ax in (plot_map(cloud, color=values), plot_3d(cloud, color=values)):
+        shown = ax.collections[0]
+        ax.figure.draw_without_rendering()
+        grey = np.isclose(shown.get_facecolor()[:, :3], to_rgb(dots.NO_VALUE)).all(axis=1)
+        assert grey.sum() == 150
+        assert len(grey) == 300
 
 
 def estimators(X):
