@@ -67,6 +67,8 @@ def read_directed(path: Path, options) -> Directed:
             label = npz_label(path, options.label, others, len(rows))
     if D.shape[0] < 4:
         raise UsageError(f"{path} has {D.shape[0]} points; an embedding needs at least 4")
+    if np.isnan(D[~np.eye(len(D), dtype=bool)]).all():
+        raise UsageError(f"{path} has no distance between any two points")
     if np.nanmin(D) < 0:
         raise UsageError(f"{path} has negative entries; costs must be numbers ≥ 0")
     return Directed(D, rows, label, edges)
@@ -80,6 +82,8 @@ def _from_array(path, matrix):
         return read_matrix(matrix).astype(float), list(range(matrix.shape[0])), False
     if scipy.sparse.issparse(matrix) or matrix.shape[1] not in (2, 3):
         raise _neither(path, *matrix.shape)
+    if not np.isfinite(matrix[:, :2]).all():
+        raise UsageError(f"{path}: the first two columns of an edge list must be whole numbers")
     ends = matrix[:, :2].astype(np.int64).tolist()
     lengths = matrix[:, 2:].tolist()
     D, rows = _from_edges(path, [(*e, *length) for e, length in zip(ends, lengths, strict=True)])

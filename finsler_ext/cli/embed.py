@@ -20,8 +20,6 @@ from finsler_ext.cli.usage import UsageError, one_line
 __all__ = ["embed"]
 
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
-DENSITY = "height: sparse above dense"
-COSTLY = "height: costly to reach is high"
 DRIFT = 0.5
 # Work that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 2.0
@@ -34,11 +32,11 @@ TSNE_STRIDE = 10
 
 def embed(options) -> int:
     source = Path(options.file)
-    output = Path(options.output or f"{source.stem}_finsler.csv")
+    output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     data = read_directed(source, options) if options.directed else read_table(source, options)
     check_output(output, source)
-    if options.plot:
-        check_plot(Path(options.plot))
+    if options.plot is not None:
+        check_plot(Path(options.plot), len(data.rows))
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.cli.verdict import verdict
     from finsler_ext.drift_choice import check_drift_parameter
@@ -55,14 +53,13 @@ def embed(options) -> int:
             if options.metric and "metric" in str(error):
                 raise UsageError(f"--metric {options.metric}: {error}") from None
             raise
-    seconds = time.perf_counter() - started
-    write_output(output, model.embedding_, data.rows, data.label, options.label)
-    written = [str(output)]
-    if options.plot:
-        label = COSTLY if options.directed else DENSITY
-        title = f"{source.name}, {NAMES[method]}"
-        write_plot(Path(options.plot), model, data.label, options.label, data.rows, title, label)
-        written.append(options.plot)
+        seconds = time.perf_counter() - started
+        write_output(output, model.embedding_, data.rows, data.label, options.label)
+        written = [str(output)]
+        if options.plot is not None:
+            title = f"{source.name}, {NAMES[method]}"
+            write_plot(Path(options.plot), model, data.label, options.label, data.rows, title)
+            written.append(options.plot)
     for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
         print(f"finsler-ext: note: {line}", file=sys.stderr)
     fidelity = verdict(model.skew_fidelity_, options.directed)

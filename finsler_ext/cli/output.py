@@ -18,6 +18,8 @@ __all__ = ["check_output", "check_plot", "save_figure", "write_output", "write_p
 TABLES = ("csv", "parquet", "npy")
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg")
 PAGES = ("html", "htm")
+# As in `finsler_ext.plot`, which takes too long to import for a look at the options.
+MOST_DOTS, MOST_IN_A_PAGE = 100_000, 500_000
 
 
 def _suffix(path: Path, option: str, allowed: tuple[str, ...]) -> str:
@@ -60,32 +62,41 @@ def write_output(path: Path, embedding, rows, label, label_name) -> None:
         writer.writerows(zip(*columns, strict=True))
 
 
-def check_plot(path: Path) -> None:
+def check_plot(path: Path, n: int) -> None:
     suffix = _suffix(path, "--plot", (*PICTURES, *PAGES))
-    if suffix in PICTURES:
-        _needs_matplotlib(path)
+    if suffix in PAGES:
+        _check_package("plotly", "plot", f"the page {path}")
+        if n > MOST_IN_A_PAGE:
+            raise UsageError(
+                f"--plot {path}: {n} points are too many for a page (at most {MOST_IN_A_PAGE}); "
+                "draw a picture (png)"
+            )
+        return
+    _check_package("matplotlib", "plot", f"the picture {path}")
+    if n > MOST_DOTS:
+        _check_package("datashader", "large", f"a picture of {n} points")
 
 
-def _needs_matplotlib(path) -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        raise needs("matplotlib", "plot", f"the picture {path}")
+def _check_package(package: str, extra: str, what: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise needs(package, extra, what)
 
 
-def write_plot(path: Path, model, label, label_name, rows, title: str, height: str) -> None:
+def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     if path.suffix.lower().lstrip(".") in PAGES:
         from finsler_ext.plot import explore
 
         labels = None if label is None else {label_name: label}
         hover = {"name": np.array(rows, dtype=object)}
         hover = {} if rows == list(range(len(rows))) else hover
-        explore(model, path, labels=labels, hover=hover, title=title, height_label=height)
+        explore(model, path, labels=labels, hover=hover, title=title)
         return
     from finsler_ext.plot import plot_map
 
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
             plot_map(model, color=label, label=label_name, ax=axes[0])
-        plot_map(model, label=height, ax=axes[-1])
+        plot_map(model, ax=axes[-1])
         axes[0].set_title(title)
 
 
@@ -93,7 +104,7 @@ def save_figure(path) -> Callable:
     """A context of side-by-side Axes whose figure is written to ``path`` in the end."""
     path = Path(path)
     _suffix(path, "--output", PICTURES)
-    _needs_matplotlib(path)
+    _check_package("matplotlib", "plot", f"the picture {path}")
 
     @contextmanager
     def figure_of(panels: int):

@@ -17,6 +17,8 @@ __all__ = ["FORMATS", "Table", "format_of", "load_npy", "load_npz", "read_table"
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "h5ad")
 # Columns whose spreads differ more than this are probably in different units.
 UNEQUAL = 100.0
+# Squares of larger differences overflow in single precision, in which neighbours are searched for.
+LARGEST = 1e18
 
 
 class Table(NamedTuple):
@@ -79,9 +81,15 @@ def _table(X, names, rows, label, source="") -> Table:
 
 def _complete(path, table: Table, options) -> Table:
     X = table.X
-    values = X.data if scipy.sparse.issparse(X) else X
+    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
+    if X.shape[1] == 0:
+        raise UsageError(f"{path}: no column is left to embed")
     if np.isinf(values).any():
         raise UsageError(f"{path} has infinite values; replace them by numbers")
+    if values.dtype.kind != "b" and np.nanmax(np.abs(values), initial=0) > LARGEST:
+        raise UsageError(
+            f"{path} has numbers beyond {LARGEST:.0e}, whose distances cannot be held; divide them"
+        )
     if np.isnan(values).any():
         table = _without_missing(path, table, options)
         X = table.X
@@ -110,7 +118,7 @@ def _without_missing(path, table: Table, options) -> Table:
 def load_npy(path: Path) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
-    except ValueError as error:
+    except (ValueError, EOFError) as error:
         raise UsageError(f"{path} is not an array of numbers: {error}") from None
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise UsageError(
@@ -141,7 +149,7 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if {"indices", "indptr", "data", "shape"} <= set(arrays):
         return scipy.sparse.csr_matrix(scipy.sparse.load_npz(path)), {}
@@ -149,7 +157,9 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     if wanted is None and len(matrices) != 1:
         wanted = preferred if preferred in matrices else None
         if wanted is None:
-            raise UsageError(f"{path}: name the matrix with --array; the file has {listed(arrays)}")
+            raise UsageError(
+                f"{path}: name the matrix with --array; the file has {listed(arrays) or 'none'}"
+            )
     wanted = matrices[0] if wanted is None else wanted
     if wanted not in matrices:
         raise UsageError(f"{path} has no matrix {wanted!r}; it has {listed(arrays)}")

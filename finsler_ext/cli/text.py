@@ -95,6 +95,8 @@ def read_text_table(path: Path, label: str | None, drop: list[str]) -> TextTable
         if wanted not in names:
             numbered = "" if header else " (the file has no header, columns are numbered from 1)"
             raise UsageError(f"{path} has no column {wanted!r}; it has {listed(names)}{numbered}")
+    if label is not None and names.count(label) > 1:
+        raise UsageError(f"{path} has {names.count(label)} columns {label!r}; rename one of them")
     used = [c for c, n in enumerate(names) if c != index and n != label and n not in drop]
     if not used:
         raise UsageError(f"{path}: no column is left to embed")

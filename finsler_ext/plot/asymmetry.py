@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 
 from finsler_ext.metrics import skew_fidelity, skew_pairs
 from finsler_ext.plot.dots import new_axes
+from finsler_ext.plot.skew import asymmetry_of
 
 __all__ = ["plot_asymmetry"]
 
@@ -38,7 +38,7 @@ def plot_asymmetry(
     positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
     given = {"graph": graph, "local_scale": local_scale, "distances": distances}
     if all(value is None for value in given.values()):
-        given = _asymmetry_of(embedding)
+        given = asymmetry_of(embedding)
         if getattr(embedding, "unique", False):  # the graph is that of the distinct rows
             positions = positions[embedding._unique_rows_]
     elif distances is not None:
@@ -88,41 +88,3 @@ def _title(fidelity) -> str:
         f"{fidelity.sign:.0%} of pairs ordered rightly (50% is chance)\n"
         f"rank correlation {fidelity.rank:.2f}, explained {fidelity.explained:.0%}"
     )
-
-
-def _asymmetry_of(model) -> dict:
-    """What a fitted estimator compares its height with: the arguments of `skew_fidelity`."""
-    if hasattr(model, "dissimilarity_matrix_"):  # FinslerMDS
-        if model.local_scale_ is None or np.ptp(model.local_scale_) == 0:
-            return {"distances": model.dissimilarity_matrix_, "omega_norm": model.omega_norm_}
-        return {"graph": model._known.graph, "local_scale": model.local_scale_}
-    if hasattr(model, "affinities_"):  # FinslerTSNE
-        affinities = model.affinities_
-        if getattr(affinities, "directed_input", False):
-            given = {"distances": affinities.neighbor_distances()}
-            if _is_directed(model.embedding_, given):
-                return given
-        if getattr(affinities, "local_scale", None) is not None:
-            return {"graph": affinities.P, "local_scale": affinities.local_scale}
-        return {"distances": _lengths(affinities.P)}
-    if hasattr(model, "graph_"):  # FinslerUMAP
-        if model.metric == "precomputed" and model._raw_data is not None:
-            given = {"distances": model._raw_data}
-            if _is_directed(model.embedding_, given):
-                return given
-        return {"graph": model.graph_, "local_scale": model.local_scale_}
-    raise ValueError(
-        "plot_asymmetry needs a fitted estimator, or an embedding with either distances=, or "
-        "graph= and local_scale=."
-    )
-
-
-def _is_directed(positions, given: dict) -> bool:
-    return bool(np.any(skew_pairs(np.asarray(positions), **given)[0]))
-
-
-def _lengths(P):
-    """Affinities as lengths: the larger p_ij, the shorter the way from i to j."""
-    lengths = scipy.sparse.csr_array(P, copy=True)
-    lengths.data = -np.log(lengths.data / lengths.data.max())
-    return lengths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from finsler_ext.plot import raster
 from finsler_ext.plot.shown import Colors
 
 __all__ = [
@@ -45,6 +46,8 @@ def new_axes(ax, colors: Colors | None = None, projection=None):
         columns = -(-min(len(colors.names), MOST_KEYS) // KEYS_PER_COLUMN)
         letters = min(MOST_LETTERS, max(len(name) for name in [*colors.names, colors.title]))
         width = 5.6 + columns * (0.35 + 0.095 * letters)
+        if projection is not None:
+            width += 0.5  # the axis of the height stands between dots and legend
     keywords = {} if projection is None else {"projection": projection}
     _, ax = plt.subplots(figsize=(width, 5.2), layout="constrained", subplot_kw=keywords)
     return ax
@@ -88,22 +91,36 @@ def palette(n: int) -> list[str]:
 
 def draw_dots(ax, x, y, colors: Colors):
     """Dots with a legend or a colour bar, outside the axes."""
-    scale = None if colors.names is not None else color_scale(colors.values)
+    if colors.names is None:
+        _draw_values(ax, x, y, colors)
+    else:
+        _draw_names(ax, x, y, colors, palette(len(colors.names)))
+
+
+def _draw_values(ax, x, y, colors: Colors):
+    scale = color_scale(colors.values)
     if len(x) > MANY:
-        _draw_raster(ax, x, y, colors, scale)
-    elif scale is not None:
+        _draw_image(ax, *raster.mean_image(x, y, colors.values, scale))
+    else:
         look = {"s": marker_size(len(x)), "linewidths": 0, "zorder": 2, "plotnonfinite": True}
         ax.scatter(x, y, c=colors.values, cmap=scale.cmap, norm=scale.norm, **look)
+    draw_bar(ax, scale, colors)
+
+
+def _draw_names(ax, x, y, colors: Colors, shades: list[str]):
+    if len(x) > MANY:
+        _draw_image(ax, *raster.name_image(x, y, colors.values, shades))
     else:
-        for code, color in enumerate(palette(len(colors.names))):
+        for code, shade in enumerate(shades):
             chosen = colors.values == code
-            mark = MARKS[code % len(MARKS)]
-            keywords = {"color": color, "marker": mark, "linewidths": 0, "zorder": 2}
-            ax.scatter(x[chosen], y[chosen], s=marker_size(len(x)), **keywords)
-    if scale is not None:
-        draw_bar(ax, scale, colors)
-    else:
-        draw_legend(ax, colors)
+            look = {"color": shade, "marker": MARKS[code % len(MARKS)], "linewidths": 0}
+            ax.scatter(x[chosen], y[chosen], s=marker_size(len(x)), zorder=2, **look)
+    draw_legend(ax, colors)
+
+
+def _draw_image(ax, image, extent):
+    look = {"origin": "lower", "interpolation": "nearest", "aspect": "auto", "zorder": 2}
+    ax.imshow(image, extent=extent, **look)
 
 
 def draw_bar(ax, scale, colors: Colors, **keywords):
@@ -149,16 +166,3 @@ def draw_legend(ax, colors: Colors, right: float = 1.0, marks: bool = True):
 
 def _short(name: str) -> str:
     return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
-
-
-def _draw_raster(ax, x, y, colors: Colors, scale):
-    """One image of all points, made by datashader."""
-    from finsler_ext.plot.raster import mean_image, name_image
-
-    if colors.names is None:
-        image, extent = mean_image(x, y, colors.values, scale)
-    else:
-        image, extent = name_image(x, y, colors.values, palette(len(colors.names)))
-    ax.imshow(
-        image, extent=extent, origin="lower", interpolation="nearest", aspect="auto", zorder=2
-    )

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from finsler_ext.plot.dots import limits, palette
-from finsler_ext.plot.shown import HEIGHT, Colors, Shown, coded, magnification, read_shown
+from finsler_ext.plot.shown import Colors, Shown, coded, magnification, read_shown
+from finsler_ext.plot.skew import height_words
 
 __all__ = ["explore"]
 
@@ -28,7 +29,7 @@ def explore(
     labels=None,
     hover=None,
     title: str = "Finsler embedding",
-    height_label: str = HEIGHT,
+    height_label: str | None = None,
 ) -> Path:
     """Write a stand-alone page that shows map and side view; it needs no network.
 
@@ -47,8 +48,8 @@ def explore(
     hover : array of shape (n,), dict of such arrays or DataFrame, optional
         Text for the point under the mouse, and columns of the list of selected rows.
     title : str
-    height_label : str
-        What the height means, in the words of the data.
+    height_label : str, optional
+        What the height means, in the words of the data; as in `plot_map`.
 
     Returns
     -------
@@ -74,7 +75,7 @@ def explore(
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise ImportError("explore needs plotly: pip install 'finsler_ext[plot]'") from None
-    colors = [Colors(shown.height, height_label)]
+    colors = [Colors(shown.height, height_label or height_words(embedding))]
     colors += [coded(values, name) for name, values in _columns(labels, "label", shown)]
     scale = getattr(embedding, "local_scale_", None)
     if scale is not None and np.shape(scale) == (shown.n_given,):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from finsler_ext.plot.dots import draw_dots, new_axes
-from finsler_ext.plot.shown import HEIGHT, read_colors, read_shown
+from finsler_ext.plot.shown import read_colors, read_shown
+from finsler_ext.plot.skew import height_words
 
 __all__ = ["plot_map"]
 
@@ -18,7 +19,15 @@ REACH = 1.5
 LEVELS = 8
 
 
-def plot_map(embedding, *, color=None, relief=None, ax=None, label: str | None = None):
+def plot_map(
+    embedding,
+    *,
+    color=None,
+    relief=None,
+    ax=None,
+    label: str | None = None,
+    height_label: str | None = None,
+):
     """Scatter the first two map columns, coloured by the height.
 
     Parameters
@@ -33,6 +42,9 @@ def plot_map(embedding, *, color=None, relief=None, ax=None, label: str | None =
     ax : matplotlib Axes, optional
     label : str, optional
         Text of the colour bar, or title of the legend.
+    height_label : str, optional
+        What the height means, in the words of the data; by default "height: sparse above
+        dense", or what an estimator of directed data or of a given scale says.
 
     Returns
     -------
@@ -47,11 +59,13 @@ def plot_map(embedding, *, color=None, relief=None, ax=None, label: str | None =
     >>> ax = plot_map(np.random.default_rng(0).normal(size=(50, 3)))
     """
     shown = read_shown(embedding, "plot_map")
-    colors = read_colors(color, embedding, shown, label)
+    height_label = height_label or height_words(embedding)
+    by_height = color is None or (isinstance(color, str) and color == "height")
+    colors = read_colors(color, embedding, shown, label or (height_label if by_height else None))
     ax = new_axes(ax, colors)
     x, y = shown.map[:, :2].T
     if relief or (relief is None and colors.names is not None):
-        _draw_relief(ax, x, y, shown.height)
+        _draw_relief(ax, x, y, shown.height, height_label)
     draw_dots(ax, x, y, colors)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xticks([])
@@ -59,7 +73,7 @@ def plot_map(embedding, *, color=None, relief=None, ax=None, label: str | None =
     return ax
 
 
-def _draw_relief(ax, x, y, level):
+def _draw_relief(ax, x, y, level, label: str):
     """Contours of the smoothed height, in greys with a colour bar below."""
     from scipy.ndimage import distance_transform_edt, gaussian_filter
 
@@ -88,7 +102,7 @@ def _draw_relief(ax, x, y, level):
         *centres, surface.T, levels=levels, colors="0.35", linewidths=0.6, linestyles="-", zorder=3
     )
     bar = ax.figure.colorbar(
-        filled, ax=ax, location="bottom", label=HEIGHT, shrink=0.6, aspect=40, pad=0.02
+        filled, ax=ax, location="bottom", label=label, shrink=0.6, aspect=40, pad=0.02
     )
     bar.set_ticks(levels[[0, LEVELS // 2, -1]])
     bar.ax.xaxis.set_major_formatter("{x:.1f}")

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from finsler_ext.plot.skew import height_words
 from finsler_ext.randers import height, map_columns
 
-__all__ = ["HEIGHT", "Colors", "Shown", "coded", "magnification", "read_colors", "read_shown"]
+__all__ = ["Colors", "Shown", "coded", "magnification", "read_colors", "read_shown"]
 
-HEIGHT = "height: sparse above dense"
 # Integers with more values than this are amounts, not names of categories.
 MAX_INTEGER_CATEGORIES = 30
 # The columns that `finsler-ext embed` writes.
@@ -79,7 +79,7 @@ def magnification(shown: Shown) -> int:
 def read_colors(color, embedding, shown: Shown, label: str | None = None) -> Colors:
     """Colours by height (None), by "local_scale", by a column of a DataFrame, or as given."""
     if color is None or (isinstance(color, str) and color == "height"):
-        return Colors(shown.height, label or HEIGHT)
+        return Colors(shown.height, label or height_words(embedding))
     title = label or ""
     if isinstance(color, str):
         title = label or color.replace("_", " ")

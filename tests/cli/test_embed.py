@@ -64,6 +64,23 @@ def folder(tmp_path_factory):
     write("same.csv", [[1.0, 2.0]] * 20, ("a", "b"))
     write("few.csv", [[1, 2], [2, 3]], ("a", "b"))
     write("only_header.csv", [])
+    write("twice.csv", [["x", *row, "y"] for row in X.tolist()], ("k", *"abcd", "k"))
+    write("large.csv", (X * 1e20).tolist(), header=None)
+    write("blank.csv", [["", ""]] * 3, header=None)
+    write("one_row.csv", [[1, 2]], ("a", "b"))
+    write("greek.csv", [["α", 1, 2]] * 9, ("μέγεθος", "a", "b"))
+    write("quoted.csv", [['a "b", c', 1]] * 9, ('say "x"', "a"))
+    (folder / "half.csv").write_text('a,b\n"1,2\n3,4\n')
+    (folder / "nul.csv").write_bytes(b"a,b\n1,\x002\n3,4\n")
+    (folder / "utf16.csv").write_text("a,b\n1,2\n", encoding="utf-16")
+    (folder / "nothing.npy").write_bytes(b"")
+    (folder / "nothing.npz").write_bytes(b"")
+    np.savez(folder / "none.npz")
+    np.save(folder / "no_columns.npy", np.zeros((9, 0)))
+    np.save(folder / "complex.npy", np.zeros((9, 2), dtype=complex))
+    np.save(folder / "many.npy", np.arange(100_001.0)[:, None])
+    np.save(folder / "too_many.npy", np.arange(500_001.0, dtype=np.float32)[:, None])
+    np.save(folder / "unknown_ends.npy", np.array([[i, np.nan, 1.0] for i in range(9)]))
     write("only_label.csv", [["x"]] * 9, ("name",))
     (folder / "taken.csv").mkdir()
     (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
@@ -95,6 +112,11 @@ def folder(tmp_path_factory):
     write("edges.csv", links, ("from", "to", "minutes"))
     write("bad_edges.csv", [*links, ["s1", "s2", "far"]], ("from", "to", "minutes"))
     write("negative.csv", (D - 5).tolist(), header=None)
+    write("negative_edges.csv", [*links, ["s1", "s2", -1]], ("from", "to", "minutes"))
+    write("ragged_edges.csv", [["s1", "s2", 1], ["s1", "s2"]], header=None)
+    write("unknown.csv", [["nan"] * 6] * 6, header=None)
+    write("apart.csv", [[f"a{i}", f"b{i}", 1] for i in range(9)], ("from", "to", "minutes"))
+    write("oblong.csv", D[:, :20].tolist(), header=None)
     np.savez(folder / "directed.npz", D=D, height=place[:, 2], names=stations, short=np.arange(3))
     scipy.sparse.save_npz(
         folder / "sparse.npz",
@@ -156,6 +178,31 @@ ERRORS = {
     "directed empty": (["empty.csv", "--directed"], "is empty"),
     "directed npy": (["iris.npy", "--directed"], "neither a square matrix nor an edge list"),
     "directed few": (["few.csv", "--directed"], "at least 4"),
+    "one row": (["one_row.csv"], "at least 4"),
+    "label twice": (["twice.csv", "--label", "k"], "has 2 columns 'k'"),
+    "too large": (["large.csv"], "beyond 1e+18"),
+    "blank": (["blank.csv"], "is empty"),
+    "unicode": (["greek.csv"], "column 'μέγεθος' is not numeric ('α' in line 2)"),
+    "quotes": (["quoted.csv"], """column 'say "x"' is not numeric ('a "b", c' in line 2)"""),
+    "half a quote": (["half.csv"], "half.csv: line 3 has 1 cells"),
+    "zero byte": (["nul.csv"], "column 'b' is not numeric"),
+    "utf-16": (["utf16.csv"], "UTF-8"),
+    "npy of nothing": (["nothing.npy"], "not an array of numbers"),
+    "npz of nothing": (["nothing.npz"], "cannot be read"),
+    "npz without arrays": (["none.npz"], "the file has none"),
+    "no columns": (["no_columns.npy"], "no column is left"),
+    "complex": (["complex.npy"], "must hold a matrix of numbers"),
+    "seed range": (["plain.csv", "--seed", "-1"], "Seed must be between 0"),
+    "drift nan": (["plain.csv", "--omega-norm", "nan"], "[0, 1)"),
+    "no output name": (["plain.csv", "-o", ""], "unknown ending"),
+    "no plot name": (["plain.csv", "--plot", ""], "unknown ending"),
+    "page of too many": (["too_many.npy", "--plot", "a.html"], "draw a picture"),
+    "directed oblong": (["oblong.csv", "--directed"], "neither a square matrix"),
+    "directed unknown": (["unknown.csv", "--directed"], "no distance between any two"),
+    "directed apart": (["apart.csv", "--directed"], "unreachable"),
+    "edge ends": (["unknown_ends.npy", "--directed"], "whole numbers"),
+    "negative edge": (["negative_edges.csv", "--directed"], "≥ 0, got -1.0 on 's1' → 's2'"),
+    "ragged edges": (["ragged_edges.csv", "--directed"], "line 2 has 2 cells"),
     "edge length": (["bad_edges.csv", "--directed"], "length 'far'"),
     "negative": (["negative.csv", "--directed"], "negative"),
 }
@@ -165,48 +212,60 @@ WITHOUT_PACKAGES = {
     "write parquet": (["pyarrow"], ["plain.csv", "-o", "a.parquet"], "finsler_ext[parquet]"),
     "read h5ad": (["anndata"], ["broken.h5ad"], "finsler_ext[h5ad]"),
     "picture": (["matplotlib"], ["plain.csv", "--plot", "a.png"], "finsler_ext[plot]"),
+    "page": (["plotly"], ["plain.csv", "--plot", "a.html"], "finsler_ext[plot]"),
+    "large picture": (["datashader"], ["many.npy", "--plot", "a.png"], "finsler_ext[large]"),
 }
 
 
-def check_error(name, code, out, err):
-    message = (ERRORS.get(name) or WITHOUT_PACKAGES[name])[-1]
-    assert code == 2, err
-    (line,) = err.splitlines()
-    assert line.startswith("finsler-ext")
-    assert message in line
-    assert out == ""
+@pytest.fixture(scope="module")
+def failed(folder):
+    """Every error by the real command, two at a time."""
+    jobs = {name: ((), arguments) for name, (arguments, _) in ERRORS.items()}
+    jobs |= {name: job[:2] for name, job in WITHOUT_PACKAGES.items()}
+
+    def run(job):
+        missing, arguments = job
+        return command(["embed", *arguments], folder, missing)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(jobs, pool.map(run, jobs.values()), strict=True))
 
 
 @pytest.mark.parametrize("name", [*ERRORS, *WITHOUT_PACKAGES])
-def test_errors_are_one_line_with_exit_code_2(name, folder, monkeypatch, capsys):
-    missing, arguments, _ = WITHOUT_PACKAGES.get(name) or ((), *ERRORS[name])
-    monkeypatch.chdir(folder)
-    for package in missing:
-        monkeypatch.setitem(sys.modules, package, None)
-    try:
-        code = main(["embed", *arguments])
-    except SystemExit as stop:
-        code = stop.code
-    check_error(name, code, *capsys.readouterr())
+def test_errors_are_one_line_with_exit_code_2(name, failed):
+    message = (ERRORS.get(name) or WITHOUT_PACKAGES[name])[-1]
+    done = failed[name]
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("finsler-ext")
+    assert message in line
+    assert done.stdout == ""
 
 
-# Some of each kind by the real command; starting it for all of them takes a minute.
-REAL = ("no such file", "text column", "missing values", "wrong label", "seed", "negative")
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all files")
+def test_a_file_that_may_not_be_read(folder):
+    locked = folder / "locked.csv"
+    locked.write_text("a,b\n1,2\n")
+    locked.chmod(0)
+    done = command(["embed", locked.name], folder)
+    assert done.returncode == 2
+    assert "Permission denied" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        pytest.param(REAL, id="some"),
-        pytest.param((*ERRORS, *WITHOUT_PACKAGES), id="all", marks=pytest.mark.slow),
-    ],
-)
-def test_errors_of_the_real_command(names, folder):
-    jobs = [(name, *(WITHOUT_PACKAGES.get(name) or ((), *ERRORS[name]))[:2]) for name in names]
-    with ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda job: (job[0], command(["embed", *job[2]], folder, job[1])), jobs)
-        for name, ran in done:
-            check_error(name, ran.returncode, ran.stdout, ran.stderr)
+def test_letters_that_a_font_lacks_are_a_note(embed, folder):
+    rows = [f"{i},{i * i % 7},{'🙂☃'[i % 2]}" for i in range(30)]
+    (folder / "faces.csv").write_text("\n".join(["a,b,k", *rows]), encoding="utf-8")
+    printed = embed("faces.csv", "--label", "k", "--plot", "faces.png", "-o", "a.npy")
+    assert all(line.startswith("finsler-ext: note: ") for line in printed.err.splitlines())
+    assert printed.out.count("\n") == 1
+
+
+def test_limits_are_those_of_the_plots():
+    from finsler_ext.cli import output
+    from finsler_ext.plot import dots
+    from finsler_ext.plot.explore import MOST_POINTS
+
+    assert (output.MOST_DOTS, output.MOST_IN_A_PAGE) == (dots.MANY, MOST_POINTS)
 
 
 def test_nothing_is_written_after_an_error(folder, monkeypatch):

@@ -301,6 +301,26 @@ def test_asymmetry_says_what_the_models_say(few_digits):
         assert f"correlation {fidelity.rank:.2f}" in title, model
 
 
+def words(model):
+    return plot_map(model).figure.axes[-1].get_ylabel()
+
+
+def test_the_height_is_named_after_what_it_shows(few_digits, cloud):
+    X = few_digits[0][:100].astype(np.float64)
+    step = X[:, 20] - X[:, 20, None]
+    D = np.abs(step) + 0.4 * step + np.linalg.norm(X[:, None, :3] - X[:, :3], axis=2)
+    costly, scaled = "height: costly to reach is high", "height: large local scale is high"
+    quick = {"random_state": 0, "n_epochs": 30, "metric": "precomputed"}
+    assert words(cloud) == "height: sparse above dense"
+    assert words(FinslerMDS(metric="precomputed").fit(D)) == costly
+    assert words(FinslerUMAP(**quick).fit(D)) == costly
+    given = FinslerUMAP(random_state=0, n_epochs=30, local_scale=1 + X[:, 20]).fit(X)
+    assert words(given) == scaled
+    relief = plot_map(cloud, color=np.arange(300) % 2, height_label="height: late below early")
+    assert relief.figure.axes[-1].get_xlabel() == "height: late below early"
+    assert words(few_digits[0][:, 20:23] + cloud[:200]) == "height: sparse above dense"
+
+
 def test_pairs_in_the_shaded_quarters_are_the_sign(model):
     data, shown = skew_pairs(model.embedding_, graph=model.graph_, local_scale=model.local_scale_)
     unequal = (data != 0) & (shown != 0)
