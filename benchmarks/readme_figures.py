@@ -133,9 +133,11 @@ def page(model, out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         explore(model, path, labels={"digit": load_digits().target}, title="Digits")
-        turned = "<script>view.turn = 0.5; setTilt(62);</script></body>"
-        path.write_text(path.read_text().replace("</body>", turned))
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+        turned = "<script>set({turn: 28, tilt: 62, color: 1});</script></body>"
+        whole, _, end = path.read_text(encoding="utf-8").rpartition("</body>")
+        path.write_text(whole + turned + end, encoding="utf-8")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
+        options += ["--enable-unsafe-swiftshader"]
         options += [f"--user-data-dir={folder}/profile", "--window-size=1000,560"]
         subprocess.run(
             [browser, *options, f"--screenshot={out}", path.as_uri()],

@@ -20,6 +20,8 @@ __all__ = ["tsne", "umap", "velocity"]
 
 # A certain transition has length 0, which a sparse matrix cannot hold.
 SHORTEST = 1e-6
+# Neighbours in the graph of transitions, the cell itself among them; see `velocity` on the choice.
+LIKELIEST = 8
 
 
 def umap(
@@ -172,7 +174,16 @@ def velocity(
     key_added, copy
         As in `umap`, with "finsler_velocity" as the name.
     **parameters
-        More parameters of the estimator.
+        More parameters of the estimator. With "umap", ``n_neighbors`` is 8 by default.
+
+    Notes
+    -----
+    The default was chosen on simulated cells, not on real ones: lines, forks and trees of 200 and
+    1000 cells, velocities with noise of 3 and 10 times their length, cells crowded early or late.
+    Among 8, 15 and 30 neighbours, 8 followed time best. On 64 simulations with other seeds the
+    median Spearman between height and time was −0.92 (15 neighbours: −0.87); the drift made
+    little difference between 0.3 and 0.9. With noise of 10 the height often follows the crowding
+    of the cells instead of time (17 % of the 64 above −0.5, the worst 0.55): compare it with a time that you trust.
     """
     probabilities, source = read_transitions(adata, transitions)
     lengths = probabilities.copy()
@@ -189,7 +200,7 @@ def velocity(
         from finsler_ext import FinslerUMAP
 
         most = int(np.diff(lengths.indptr).max())
-        settings.setdefault("n_neighbors", max(2, min(15, most + 1)))
+        settings.setdefault("n_neighbors", max(2, min(LIKELIEST, most + 1)))
         with _quiet():
             model = FinslerUMAP(**settings).fit(lengths)
     elif method == "mds":

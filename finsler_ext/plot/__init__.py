@@ -1,4 +1,6 @@
-"""Pictures of a Finsler embedding. Needs matplotlib (extra ``plot``); `explore` needs nothing.
+"""Pictures of a Finsler embedding. Needs matplotlib and plotly (extra ``plot``).
+
+Pictures of more than 100,000 points need datashader (extra ``large``).
 
 Every function takes a fitted estimator, an array of shape (n, m) or a DataFrame, map columns
 first and the height last.
