@@ -133,7 +133,9 @@ def page(model, out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         explore(model, path, labels={"digit": load_digits().target}, title="Digits")
-        turned = "<script>set({turn: 28, tilt: 62, color: 1});</script></body>"
+        # the height by hand, because the window gets its size after the first drawing
+        turned = "<style>body { height: 560px; }</style>"
+        turned += "<script>set({turn: 28, tilt: 62, color: 1});</script></body>"
         whole, _, end = path.read_text(encoding="utf-8").rpartition("</body>")
         path.write_text(whole + turned + end, encoding="utf-8")
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]

@@ -183,7 +183,8 @@ def velocity(
     Among 8, 15 and 30 neighbours, 8 followed time best. On 64 simulations with other seeds the
     median Spearman between height and time was −0.92 (15 neighbours: −0.87); the drift made
     little difference between 0.3 and 0.9. With noise of 10 the height often follows the crowding
-    of the cells instead of time (17 % of the 64 above −0.5, the worst 0.55): compare it with a time that you trust.
+    of the cells instead of time (17 % of the 64 lie above −0.5, the worst at 0.55): compare it with
+    a time that you trust.
     """
     probabilities, source = read_transitions(adata, transitions)
     lengths = probabilities.copy()

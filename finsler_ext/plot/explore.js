@@ -111,11 +111,11 @@ function layout() {
   const above = {orientation: "h", x: 0, y: 1, yanchor: "bottom"};
   const bare = {showticklabels: false, title: {text: ""}, showspikes: false};
   const arrow = {
-    text: "height", x: 0, xref: "paper", xanchor: "left", xshift: 6, ax: 0, arrowhead: 2,
+    text: "height", x: 0, xref: "paper", xanchor: "left", xshift: -44, ax: 0, arrowhead: 2,
     y: 1, yref: "paper", yanchor: "bottom", yshift: -18, ay: 60 * Math.sin(view.tilt * Math.PI / 180),
   };
   return {
-    autosize: true, margin: {l: 8, r: 8, t: 34, b: 8, autoexpand: true}, hovermode: "closest",
+    autosize: true, margin: {l: 52, r: 8, t: 34, b: 8, autoexpand: true}, hovermode: "closest",
     dragmode: view.solid ? "orbit" : view.drag,
     uirevision: view.solid, showlegend: true,
     legend: {
