@@ -218,6 +218,11 @@ class FinslerTSNE(openTSNE.TSNE):
                 )
         except OptimizationInterrupt as stop:  # a callback has seen enough
             embedding = stop.final_embedding
+        gradient = embedding.gradient_descent_params["negative_gradient_method"]
+        if isinstance(gradient, FinslerGradient) and gradient.method == "fft":
+            by_tree, total = gradient.used["bh"], gradient.used.total()
+            if by_tree:
+                self._say(f"Gradient: {by_tree} of {total} by bh, where a grid would be too large")
         return embedding
 
     def _fit_auto(self, X, affinities, initialization):

@@ -8,6 +8,8 @@ which sees the drift only through an even kernel.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from finsler_ext._threads import resolve_n_jobs
@@ -19,13 +21,20 @@ from finsler_ext.layout.tsne_attraction import (
     edge_pairs_to_new,
 )
 from finsler_ext.layout.tsne_exact import exact_repulsion
+from finsler_ext.layout.tsne_grid import (
+    GRID_DIMENSIONS,
+    GridPlan,
+    KernelStore,
+    grid_repulsion,
+    plan_grid,
+)
 from finsler_ext.layout.tsne_tree import tree_repulsion
 from finsler_ext.randers import check_omega_norm
 
 __all__ = ["METHODS", "FinslerGradient", "check_dof", "choose_method"]
 
-METHODS = ("auto", "exact", "bh")
-ALIASES = {"BH": "bh", "barnes-hut": "bh"}
+METHODS = ("auto", "exact", "bh", "fft")
+ALIASES = {"BH": "bh", "barnes-hut": "bh", "FFT": "fft", "interpolation": "fft"}
 # Below this many points the sum over all pairs, without any error and in double precision, takes
 # at most a millisecond more per step than the tree (500 points: 0.4 against 0.25 ms, 1000: 1.6
 # against 0.8, 3000: 18 against 5; one thread).
@@ -33,6 +42,10 @@ EXACT_BELOW = 1000
 # More than three dimensions have no tree; beyond this size a step would take seconds.
 EXACT_UP_TO = 20_000
 TREE_DIMENSIONS = 3
+# CROSSOVER
+GRID_FROM = {1: 5000, 2: 5000}
+GRID_NODES_PER_POINT = 100
+GRID_NODES = 2**22
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are
 # placed among fixed ones; learning rates mean what they mean there.
 WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
@@ -59,6 +72,12 @@ def choose_method(method: str, n_samples: int, n_components: int) -> str:
         raise ValueError(
             f"negative_gradient_method must be one of {METHODS} or a callable, got {method!r}."
         )
+    if method == "fft" and n_components > GRID_DIMENSIONS:
+        raise ValueError(
+            f"negative_gradient_method='fft' works in up to {GRID_DIMENSIONS} dimensions, got "
+            f"n_components={n_components}; beyond that the transforms alone take longer than the "
+            "tree. Use 'auto'."
+        )
     if n_components > TREE_DIMENSIONS:
         if method == "bh":
             raise ValueError(
@@ -73,7 +92,9 @@ def choose_method(method: str, n_samples: int, n_components: int) -> str:
             )
         return "exact"
     if method == "auto":
-        return "exact" if n_samples < EXACT_BELOW else "bh"
+        if n_samples < EXACT_BELOW:
+            return "exact"
+        return "fft" if n_samples >= GRID_FROM.get(n_components, np.inf) else "bh"
     return method
 
 
@@ -89,9 +110,16 @@ class FinslerGradient:
     Parameters
     ----------
     omega_norm : float in [0, 1)
-    method : {"auto", "exact", "bh"}
+    method : {"auto", "exact", "bh", "fft"}
         "exact" computes in double precision, "bh" in single precision: its own error is
-        thousands of times larger than the rounding.
+        thousands of times larger than the rounding. "fft" is a grid, in one or two dimensions;
+        a step whose layout would need too large a grid is computed by "bh", and so is the
+        placing of new points, whose sums must not depend on each other.
+
+    Attributes
+    ----------
+    used : Counter
+        Steps computed by each method so far.
     """
 
     def __init__(self, omega_norm: float, method: str = "auto"):
@@ -102,6 +130,8 @@ class FinslerGradient:
     def _forget(self) -> None:
         self._pattern: tuple = (None, None, None)
         self._values: tuple = (None, None)
+        self._kernels = KernelStore()
+        self.used: Counter[str] = Counter()
 
     def __getstate__(self):
         return {"omega_norm": self.omega_norm, "method": self.method}
@@ -116,6 +146,7 @@ class FinslerGradient:
         P,
         dof=1.0,
         bh_params=None,
+        fft_params=None,
         reference_embedding=None,
         n_jobs=1,
         should_eval_error=False,
@@ -136,11 +167,22 @@ class FinslerGradient:
             at, point, pairs, out, into, **space, with_cost=should_eval_error, n_threads=n_threads
         )
         targets = at if partial else None
+        plan = None
+        if method == "fft" and not partial:
+            whole = np.ascontiguousarray(position.T, dtype=np.float64)
+            plan = _affordable(plan_grid(whole, **space, **(fft_params or {})), len(position))
         if method == "exact":
             value, push = exact_repulsion(point, **space, targets=targets, n_threads=n_threads)
+        elif plan is not None:
+            value, push = grid_repulsion(
+                whole, plan, **space, store=self._kernels, n_threads=n_threads
+            )
         else:
+            method = "bh"
             theta = 0.5 if bh_params is None else bh_params["theta"]
             value, push = _by_tree(point, targets, space, theta, n_threads)
+
+        self.used[method] += 1
 
         value = value.astype(np.float64)
         Z = value if partial else 0.5 * value.sum()
@@ -165,6 +207,13 @@ class FinslerGradient:
         if self._values[0] != print_of_values:
             self._values = (print_of_values, pairs.values(P.data, dtype))
         return (pairs, *self._values[1])
+
+
+def _affordable(plan: GridPlan | None, n_samples: int) -> GridPlan | None:
+    """The plan, unless the tree is cheaper: a grid covers also what is empty."""
+    if plan is None or plan.size > max(GRID_NODES, GRID_NODES_PER_POINT * n_samples):
+        return None
+    return plan
 
 
 def _by_tree(point, targets, space, theta, n_threads):
