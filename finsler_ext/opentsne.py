@@ -166,7 +166,8 @@ class FinslerTSNE(openTSNE.TSNE):
         if not callable(gradient):
             chosen = choose_method(gradient, P.shape[0], self.n_components)
             self._say(f"Gradient: {chosen}, {P.shape[0]} points, omega_norm={omega_norm:g}")
-            gradient = FinslerGradient(omega_norm, chosen)
+            # "auto" stays "auto": it decides anew when a layout outgrows its grid
+            gradient = FinslerGradient(omega_norm, gradient)
         self.omega_norm_ = omega_norm
         self.affinities_ = affinities
         self.embedding_ = TSNEEmbedding(
@@ -219,10 +220,9 @@ class FinslerTSNE(openTSNE.TSNE):
         except OptimizationInterrupt as stop:  # a callback has seen enough
             embedding = stop.final_embedding
         gradient = embedding.gradient_descent_params["negative_gradient_method"]
-        if isinstance(gradient, FinslerGradient) and gradient.method == "fft":
-            by_tree, total = gradient.used["bh"], gradient.used.total()
-            if by_tree:
-                self._say(f"Gradient: {by_tree} of {total} by bh, where a grid would be too large")
+        if isinstance(gradient, FinslerGradient) and len(gradient.used) > 1:
+            steps = ", ".join(f"{count} by {method}" for method, count in gradient.used.items())
+            self._say(f"Gradient: {steps}, as the grid was small enough or not")
         return embedding
 
     def _fit_auto(self, X, affinities, initialization):

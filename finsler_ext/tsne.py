@@ -53,7 +53,18 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     theta : float, default=0.5
         Opening angle of Barnes–Hut. Cells carry second moments here: at 0.5 the repulsion is
         within 0.5 % of the sum over all pairs.
-    negative_gradient_method : {"auto", "exact", "bh"} or callable
+    negative_gradient_method : {"auto", "exact", "bh", "fft"} or callable, default="auto"
+        How the repulsion is summed: over all pairs, by Barnes–Hut in up to three dimensions,
+        or on a grid in one or two. "auto" takes what is fastest for this number of points and
+        columns, as measured; ``verbose`` says which. Single steps of "fft" whose layout is too
+        wide for a grid, because of outliers for example, and `transform` are computed by "bh".
+    n_interpolation_points, ints_in_interval : int and float, default=3 and 1
+        The spacing of the grid's nodes is ints_in_interval/n_interpolation_points kernel
+        lengths, √ν for ν ≤ 1, and 1/(1 + ω) of that along the height. Between nodes the kernel
+        is a quintic spline, not a polynomial of its own in every interval: at the defaults
+        the repulsion is within 0.5 % of the sum over all pairs.
+    min_num_intervals : int, default=50
+        Layouts smaller than so many spacings have a finer grid, with at least so many.
     initialization : str or array of m − 1 or m columns
         The start of the map; the height then starts from zero.
     metric : str or callable

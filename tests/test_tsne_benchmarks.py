@@ -26,5 +26,7 @@ def test_speed_prints_its_table(tmp_path, capsys):
 
 
 def test_grid_sizes_are_timed(capsys):
-    tsne_grid.main(["--sizes", "300", "--n-iter", "20", "--dimensions", "2"])
-    assert "FFTs alone" in capsys.readouterr().out
+    tsne_grid.main(["--sizes", "300", "--n-iter", "20", "--dimensions", "1", "2", "3"])
+    out = capsys.readouterr().out
+    assert "FFTs alone" in out
+    assert out.count("of the tree") == 4

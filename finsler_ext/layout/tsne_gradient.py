@@ -42,10 +42,17 @@ EXACT_BELOW = 1000
 # More than three dimensions have no tree; beyond this size a step would take seconds.
 EXACT_UP_TO = 20_000
 TREE_DIMENSIONS = 3
-# CROSSOVER
-GRID_FROM = {1: 5000, 2: 5000}
-GRID_NODES_PER_POINT = 100
-GRID_NODES = 2**22
+# From this many points on, by number of columns, "auto" takes the grid: fits to blobs, one thread,
+# milliseconds of grid and tree, exaggerated and final layouts. One column: 2000 points 0.4, 0.4
+# and 0.3, 0.5; 50,000 points 6, 15 and 6, 16. Two: 5000 points 2.2, 1.5 and 6.6, 2.1; 10,000
+# points 3.0, 3.2 and 9.7, 6.1; 20,000 points 4.3, 6.1 and 9.1, 12.3; 50,000 points 10, 18 and
+# 16, 39. In three, transforms alone take longer than the tree (`benchmarks/RESULTS.md`).
+GRID_FROM = {1: 2000, 2: 10_000}
+# A point costs the grid some 200 ns and a node 6; the tree takes up to 600 ns for a point of
+# these layouts. With more nodes for each, "auto" leaves a step to the tree.
+GRID_NODES_PER_POINT = 60
+# A grid that was asked for may be slow, but must fit into memory: half a gigabyte.
+MAX_GRID_NODES = 2**25
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are
 # placed among fixed ones; learning rates mean what they mean there.
 WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
@@ -114,7 +121,8 @@ class FinslerGradient:
         "exact" computes in double precision, "bh" in single precision: its own error is
         thousands of times larger than the rounding. "fft" is a grid, in one or two dimensions;
         a step whose layout would need too large a grid is computed by "bh", and so is the
-        placing of new points, whose sums must not depend on each other.
+        placing of new points, whose sums must not depend on each other. "auto" takes what is
+        fastest, decided by the number of points and, for every step, the extent of the layout.
 
     Attributes
     ----------
@@ -170,7 +178,7 @@ class FinslerGradient:
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
-            plan = _affordable(plan_grid(whole, **space, **(fft_params or {})), len(position))
+            plan = self._affordable(plan_grid(whole, **space, **(fft_params or {})), len(position))
         if method == "exact":
             value, push = exact_repulsion(point, **space, targets=targets, n_threads=n_threads)
         elif plan is not None:
@@ -193,6 +201,13 @@ class FinslerGradient:
             error = _divergence(P, cost, Z, partial)
         return error, np.ascontiguousarray(gradient)
 
+    def _affordable(self, plan: GridPlan | None, n_samples: int) -> GridPlan | None:
+        """The plan, unless it is too large: a grid covers also what is empty."""
+        most = MAX_GRID_NODES
+        if self.method == "auto":
+            most = min(most, GRID_NODES_PER_POINT * n_samples)
+        return None if plan is None or plan.size > most else plan
+
     def _edges(self, P, n_reference, dtype) -> tuple[EdgePairs, np.ndarray, np.ndarray]:
         """Edge pairs of P; the pattern is kept, values only as long as P's own have not changed.
 
@@ -207,13 +222,6 @@ class FinslerGradient:
         if self._values[0] != print_of_values:
             self._values = (print_of_values, pairs.values(P.data, dtype))
         return (pairs, *self._values[1])
-
-
-def _affordable(plan: GridPlan | None, n_samples: int) -> GridPlan | None:
-    """The plan, unless the tree is cheaper: a grid covers also what is empty."""
-    if plan is None or plan.size > max(GRID_NODES, GRID_NODES_PER_POINT * n_samples):
-        return None
-    return plan
 
 
 def _by_tree(point, targets, space, theta, n_threads):

@@ -10,7 +10,13 @@ from finsler_ext import opentsne
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.layout import tsne_gradient
 from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_gradient import EXACT_BELOW, GRID_FROM, FinslerGradient, choose_method
+from finsler_ext.layout.tsne_gradient import (
+    EXACT_BELOW,
+    GRID_FROM,
+    GRID_NODES_PER_POINT,
+    FinslerGradient,
+    choose_method,
+)
 from finsler_ext.layout.tsne_grid import KernelStore, grid_repulsion, plan_grid
 
 SPACES = [*((1, omega) for omega in (0.0, 0.5, 0.9, 0.95)), *((dof, 0.5) for dof in (0.5, 2, 3))]
@@ -142,6 +148,16 @@ def test_a_layout_too_large_for_a_grid_is_left_to_the_tree():
     assert gradient.used == {"bh": 2, "fft": 1}
 
 
+def test_auto_leaves_a_wide_layout_to_the_tree(monkeypatch):
+    monkeypatch.setitem(tsne_gradient.GRID_FROM, 2, 2000)
+    P, Y = affinities(2000), layout("clusters", 2000).T
+    gradient = FinslerGradient(0.5, "auto")
+    gradient(Y, P)
+    gradient(0.1 * Y, P)
+    assert gradient.used == {"bh": 1, "fft": 1}
+    assert plan_grid(Y.T, omega_norm=0.5, dof=1).size > 2000 * GRID_NODES_PER_POINT
+
+
 def test_points_in_one_place_do_not_move():
     P = affinities(40)
     for scale in (0.0, 1e-200):
@@ -196,10 +212,11 @@ def test_verbose_says_which_method(capsys, monkeypatch):
     )
     model.fit(X)
     assert "Gradient: fft" in capsys.readouterr().out
-    monkeypatch.setattr(tsne_gradient, "GRID_NODES", 0)
-    monkeypatch.setattr(tsne_gradient, "GRID_NODES_PER_POINT", 0)
-    model.fit(X)
-    assert "by bh, where a grid would be too large" in capsys.readouterr().out
+    # the start fits into fewer nodes than the end
+    monkeypatch.setattr(tsne_gradient, "GRID_NODES_PER_POINT", 30)
+    model.set_params(n_iter=100).fit(X)
+    assert " by fft, " in (out := capsys.readouterr().out)
+    assert " by bh, " in out
 
 
 @pytest.mark.parametrize(
