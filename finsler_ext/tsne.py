@@ -59,12 +59,12 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         columns, as measured; ``verbose`` says which. Single steps of "fft" whose layout is too
         wide for a grid, because of outliers for example, and `transform` are computed by "bh".
     n_interpolation_points, ints_in_interval : int and float, default=3 and 1
-        The spacing of the grid's nodes is ints_in_interval/n_interpolation_points kernel
-        lengths, √ν for ν ≤ 1, and 1/(1 + ω) of that along the height. Between nodes the kernel
-        is a quintic spline, not a polynomial of its own in every interval: at the defaults
-        the repulsion is within 0.5 % of the sum over all pairs.
+        An interval of the grid has n_interpolation_points nodes and is 0.6 ints_in_interval
+        kernel lengths long: √ν for ν ≤ 1, and 1/(1 + ω) of that along the height. Between nodes
+        the kernel is a quintic spline, not a polynomial of its own in every interval. At the
+        defaults the repulsion is within 0.5 % of the sum over all pairs.
     min_num_intervals : int, default=50
-        Layouts smaller than so many spacings have a finer grid, with at least so many.
+        Small layouts have nodes closer together, at least so many along the longer side.
     initialization : str or array of m − 1 or m columns
         The start of the map; the height then starts from zero.
     metric : str or callable

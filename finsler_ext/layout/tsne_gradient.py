@@ -47,7 +47,7 @@ TREE_DIMENSIONS = 3
 # and 0.3, 0.5; 50,000 points 6, 15 and 6, 16. Two: 5000 points 2.2, 1.5 and 6.6, 2.1; 10,000
 # points 3.0, 3.2 and 9.7, 6.1; 20,000 points 4.3, 6.1 and 9.1, 12.3; 50,000 points 10, 18 and
 # 16, 39. In three, transforms alone take longer than the tree (`benchmarks/RESULTS.md`).
-GRID_FROM = {1: 2000, 2: 10_000}
+GRID_FROM = {1: 2000, 2: 20_000}
 # A point costs the grid some 200 ns and a node 6; the tree takes up to 600 ns for a point of
 # these layouts. With more nodes for each, "auto" leaves a step to the tree.
 GRID_NODES_PER_POINT = 60
