@@ -14,6 +14,7 @@ import numpy as np
 
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.layout.octree import build_octree, padded
+from finsler_ext.layout.spline_grid import GRID_DIMENSIONS
 from finsler_ext.layout.tsne_attraction import (
     EdgePairs,
     attraction,
@@ -21,13 +22,7 @@ from finsler_ext.layout.tsne_attraction import (
     edge_pairs_to_new,
 )
 from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_grid import (
-    GRID_DIMENSIONS,
-    GridPlan,
-    KernelStore,
-    grid_repulsion,
-    plan_grid,
-)
+from finsler_ext.layout.tsne_grid import GridPlan, KernelStore, grid_repulsion, plan_grid
 from finsler_ext.layout.tsne_tree import tree_repulsion
 from finsler_ext.randers import check_omega_norm
 
@@ -53,6 +48,8 @@ GRID_FROM = {1: 2000, 2: 20_000}
 GRID_NODES_PER_POINT = 60
 # A grid that was asked for may be slow, but must fit into memory: half a gigabyte.
 MAX_GRID_NODES = 2**25
+# Affinities sum to 1, and exaggerated ones to more.
+EXAGGERATED = 1.01
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are
 # placed among fixed ones; learning rates mean what they mean there.
 WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
@@ -178,7 +175,8 @@ class FinslerGradient:
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
-            plan = self._affordable(plan_grid(whole, **space, **(fft_params or {})), len(position))
+            settings = {**(fft_params or {}), "tight": float(P.data.sum()) > EXAGGERATED}
+            plan = self._affordable(plan_grid(whole, **space, **settings), len(position))
         if method == "exact":
             value, push = exact_repulsion(point, **space, targets=targets, n_threads=n_threads)
         elif plan is not None:

@@ -9,41 +9,45 @@ M the B-spline of order six, c such that both sides agree where y and y' are nod
 spread over the nodes by M, convolved with c (one forward and one inverse real FFT, the transform
 of c is kept from step to step), and the potential is read off by M, its gradient by ∇M.
 
-* The spacing of nodes is a fifth of the kernel's length: `kernel_length` across the drift, and
-  1/(1 + ω) of it along the drift. What asks for so fine a grid is not the shape of W but the force
-  of a spline at distance 0, which is not quite 0 between nodes (0.006 at a third, 0.0003 at a
-  fifth) and moves a cluster by itself while exaggeration holds it tight. 5000 points after early
-  exaggeration, error of the force: 2.9 % at a third, 0.55 % at a quarter, 0.12 % at a fifth;
-  finished layouts have 0.11, 0.014 and 0.003 %. Convolving with ∂W in place of reading off by ∇M
-  has 0.6 % at a third and needs two more FFTs, for which a finer grid is the better use.
+* The spacing of nodes is a third of the kernel's length: `kernel_length` across the drift, and
+  1/(1 + ω) of it along the drift. Half of that where clusters are tight, that is under
+  exaggeration and in layouts that are still narrow. For the force of a spline at distance 0 is not
+  quite 0 between nodes (0.006 at a third, 0.0001 at a sixth), which moves a tight cluster by
+  itself. 5000 points after early exaggeration, error of the force: 2.9 % at a third, 0.55 % at a
+  quarter, 0.04 % at a sixth; finished layouts have 0.11 % at a third. Convolving with ∂W in place
+  of reading off by ∇M has 0.6 % at a third and needs two more FFTs, for which closer nodes are
+  the better use.
 * The share of a point in its own sum is subtracted as the splines have it, so that it cancels
   exactly.
-* A layout of fewer than 50 spacings has a finer grid. There W differs from W(0)
-  only in late digits, so W − W(0) is convolved, in double precision. Larger layouts have the
-  larger grids, and single precision is enough.
+* A layout of fewer than 50 spacings has a finer grid. There W differs from W(0) only in late
+  digits, so W − W(0) is convolved, in double precision. Larger layouts have the larger grids,
+  and single precision is enough.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import scipy.fft
-from numba import njit
 
 from finsler_ext._threads import RowPool
+from finsler_ext.layout.spline_grid import (
+    GRID_DIMENSIONS,
+    ORDER,
+    grid_kernels,
+    sort_by_row,
+    spline,
+)
 
-__all__ = ["GRID_DIMENSIONS", "GridPlan", "KernelStore", "grid_repulsion", "plan_grid"]
+__all__ = ["GridPlan", "KernelStore", "grid_repulsion", "plan_grid"]
 
-GRID_DIMENSIONS = 2
-# Nodes that a point reaches along each axis.
-ORDER = 6
 # openTSNE's defaults: three nodes in every interval, intervals of length 1, at least 50.
 NODES_PER_INTERVAL, INTERVALS, MIN_INTERVALS = 3, 1.0, 50
-# The unit of length of intervals, in kernel lengths: nodes at the defaults are a fifth apart.
-UNIT = 0.6
+# Layouts of fewer kernel lengths than this are, or were a few steps ago, exaggerated: fits to blobs
+# span 28 to 34 then, at 5000 to 50,000 points, and 140 at the end.
+WIDE = 100
 # W(0)
 PEAK = 2.0
 # The square of a smaller number is zero.
@@ -83,12 +87,13 @@ def plan_grid(
     n_interpolation_points: int = NODES_PER_INTERVAL,
     ints_in_interval: float = INTERVALS,
     min_num_intervals: int = MIN_INTERVALS,
+    tight: bool = False,
 ) -> GridPlan | None:
     """The grid for a layout of shape (m, n), or None if its extent is nothing or not finite.
 
-    An interval is ``ints_in_interval`` times 0.6 kernel lengths long, and has
-    ``n_interpolation_points`` nodes. Nodes come closer by powers of two until the longer side of
-    the layout has at least ``min_num_intervals`` spacings.
+    Spacing is ``ints_in_interval / n_interpolation_points`` kernel lengths, and half of that if
+    the layout is narrow or on a line, or ``tight`` clusters are announced. Nodes come closer by powers of two
+    until the longer side has at least ``min_num_intervals`` spacings.
     """
     if not (n_interpolation_points >= 1 and ints_in_interval > 0 and min_num_intervals >= 1):
         raise ValueError(
@@ -98,16 +103,18 @@ def plan_grid(
             f"{INTERVALS:g}."
         )
     axes = [*range(GRID_DIMENSIONS - len(point), GRID_DIMENSIONS)]
-    spacing = np.full(GRID_DIMENSIONS, UNIT * kernel_length(dof) * ints_in_interval)
-    spacing /= n_interpolation_points
+    spacing = np.full(GRID_DIMENSIONS, kernel_length(dof))
     spacing[-1] /= 1.0 + omega_norm
     low, extent = np.zeros(GRID_DIMENSIONS), np.zeros(GRID_DIMENSIONS)
     low[axes], extent[axes] = point.min(axis=1), np.ptp(point, axis=1)
     sides = float((extent / spacing).max())
     if not VANISHING < sides < np.inf:
         return None
-    finer = max(0, int(np.ceil(np.log2(min_num_intervals / sides))))
-    spacing /= 2.0**finer
+    share = ints_in_interval / n_interpolation_points
+    if tight or sides < WIDE or len(point) == 1:  # nodes on a line cost next to nothing
+        share /= 2.0
+    finer = max(0, int(np.ceil(np.log2(min_num_intervals * share / sides))))
+    spacing *= share / 2.0**finer
     rows, columns = (int(side) + ORDER for side in extent / spacing)
     # The kernel has a kink where it is continued periodically; its spline feels that for a few
     # nodes around.
@@ -175,7 +182,7 @@ def kernel_transform(plan: GridPlan, omega_norm: float, dof: float, n_threads: i
 def _spline_spectrum(length: int) -> np.ndarray:
     """Transform of M at the nodes."""
     weight, slope = np.empty(ORDER), np.empty(ORDER)
-    _spline(0.0, ORDER, weight, slope)
+    spline(0.0, ORDER, weight, slope)
     middle = np.arange(ORDER) - (ORDER // 2 - 1)
     phase = 2.0 * np.pi / length * np.arange(length // 2 + 1)
     return np.cos(phase[:, None] * middle) @ weight
@@ -216,7 +223,7 @@ def grid_repulsion(
     at[GRID_DIMENSIONS - m :] = point
     at -= plan.low[:, None]
     at /= plan.spacing[:, None]
-    order, first = _sort_by_row(at[0], plan.nodes[0])
+    order, first = sort_by_row(at[0], plan.nodes[0])
     at = np.ascontiguousarray(at[:, order])
     spread, gather = grid_kernels(m)
     dtype = np.float32 if plan.single else np.float64
@@ -241,115 +248,3 @@ def _convolve(grid, plan: GridPlan, transform, workers: int) -> np.ndarray:
     if rows > 1:
         wave = scipy.fft.ifft(wave, axis=0, workers=workers, overwrite_x=True)[: plan.nodes[0]]
     return scipy.fft.irfft(wave, n=columns, axis=1, workers=workers)
-
-
-@njit(nogil=True, cache=True)
-def _sort_by_row(row, n_rows):
-    """Stable order of the points by row of the grid, and where each row begins."""
-    n = row.shape[0]
-    first = np.zeros(n_rows + 1, dtype=np.int64)
-    for i in range(n):
-        first[int(row[i]) + 1] += 1
-    for r in range(n_rows):
-        first[r + 1] += first[r]
-    place = first[:-1].copy()
-    order = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        r = int(row[i])
-        order[place[r]] = i
-        place[r] += 1
-    return order, first
-
-
-@njit(inline="always", cache=True)
-def _spline(u, order, weight, slope):
-    """Values of M, and of its derivative, at the nodes around a point u behind its node."""
-    weight[0], slope[0] = 1.0, 0.0
-    for q in range(2, order + 1):
-        if q == order:
-            slope[0] = -weight[0]
-            for j in range(1, q - 1):
-                slope[j] = weight[j - 1] - weight[j]
-            slope[q - 1] = weight[q - 2]
-        share = 1.0 / (q - 1)
-        weight[q - 1] = share * u * weight[q - 2]
-        for j in range(q - 2, 0, -1):
-            weight[j] = share * ((u + q - 1 - j) * weight[j - 1] + (1 + j - u) * weight[j])
-        weight[0] = share * (1.0 - u) * weight[0]
-
-
-@cache
-def grid_kernels(dimensions: int):
-    """``spread(start, stop, at, first, grid)`` and ``gather(start, stop, at, order, grid, …)``.
-
-    Both serve a range of the points as sorted by row. Of the nodes, a range owns those from
-    the row of its first point to the row of the next range's first point; it adds to no others,
-    but from all points, in their order.
-    """
-    rows = ORDER if dimensions == GRID_DIMENSIONS else 1
-
-    @njit(nogil=True, cache=True, error_model="numpy")
-    def spread(start, stop, at, first, grid):
-        n = at.shape[1]
-        own = 0 if start == 0 else int(at[0, start])
-        end = grid.shape[0] if stop == n else int(at[0, stop])
-        wx, wz, unused = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
-        for i in range(first[max(0, own - rows + 1)], first[min(end, first.shape[0] - 1)]):
-            row, column = int(at[0, i]), int(at[1, i])
-            _spline(at[0, i] - row, rows, wx, unused)
-            _spline(at[1, i] - column, ORDER, wz, unused)
-            for a in range(max(0, own - row), min(rows, end - row)):
-                for b in range(ORDER):
-                    grid[row + a, column + b] += wx[a] * wz[b]
-
-    @njit(nogil=True, cache=True, error_model="numpy")
-    def gather(start, stop, at, order, grid, near, value, force):
-        wx, sx, wz, sz = np.empty(ORDER), np.empty(ORDER), np.empty(ORDER), np.empty(ORDER)
-        bz, tz = np.empty(ORDER), np.empty(ORDER)
-        for i in range(start, stop):
-            row, column = int(at[0, i]), int(at[1, i])
-            _spline(at[0, i] - row, rows, wx, sx)
-            _spline(at[1, i] - column, ORDER, wz, sz)
-            total, fx, fz = 0.0, 0.0, 0.0
-            for a in range(rows):
-                level, slope = 0.0, 0.0
-                for b in range(ORDER):
-                    potential = grid[row + a, column + b]
-                    level += wz[b] * potential
-                    slope += sz[b] * potential
-                total += wx[a] * level
-                fx += sx[a] * level
-                fz += wx[a] * slope
-            # the point's own share: c over all pairs of nodes that it reaches
-            _overlaps(wz, sz, ORDER, bz, tz)
-            for lag in range(rows):
-                ax, tx = _overlap(wx, sx, rows, lag)
-                level, slope = 0.0, 0.0
-                for b in range(ORDER):
-                    level += near[lag, b] * bz[b]
-                    slope += near[lag, b] * tz[b]
-                total -= ax * level
-                fx -= tx * level
-                fz -= ax * slope
-            j = order[i]
-            value[j], force[0, j], force[1, j] = total, fx, fz
-
-    return spread, gather
-
-
-@njit(inline="always", cache=True)
-def _overlap(weight, slope, order, lag):
-    """Σ M(y − a) M(y − b) over nodes ``lag`` apart either way, and its slope by one of both."""
-    both, rise = 0.0, 0.0
-    for k in range(order - lag):
-        both += weight[k] * weight[k + lag]
-        rise += slope[k] * weight[k + lag] + weight[k] * slope[k + lag]
-    if lag == 0:
-        return both, 0.5 * rise
-    return 2.0 * both, rise
-
-
-@njit(inline="always", cache=True)
-def _overlaps(weight, slope, order, both, rise):
-    for lag in range(order):
-        both[lag], rise[lag] = _overlap(weight, slope, order, lag)
