@@ -37,14 +37,15 @@ EXACT_BELOW = 1000
 # More than three dimensions have no tree; beyond this size a step would take seconds.
 EXACT_UP_TO = 20_000
 TREE_DIMENSIONS = 3
-# From this many points on, by number of columns, "auto" takes the grid: fits to blobs, one thread,
-# milliseconds of grid and tree, exaggerated and final layouts. One column: 2000 points 0.4, 0.4
-# and 0.3, 0.5; 50,000 points 6, 15 and 6, 16. Two: 5000 points 2.2, 1.5 and 6.6, 2.1; 10,000
-# points 3.0, 3.2 and 9.7, 6.1; 20,000 points 4.3, 6.1 and 9.1, 12.3; 50,000 points 10, 18 and
-# 16, 39. In three, transforms alone take longer than the tree (`benchmarks/RESULTS.md`).
+# From this many points on, by number of columns, "auto" takes the grid. Milliseconds of one
+# processor, grid and tree, on exaggerated and on final layouts of fits to blobs. One column:
+# 2000 points (drawn from 5000) 0.3, 0.4 and 0.4, 0.5; 5000 points 0.6, 1.0 and 0.6, 1.4; 50,000
+# points 7, 18 and 7, 18. Two: 5000 points 2.4, 1.5 and 6.8, 2.3; 10,000 points 3.4, 2.9 and 8.3,
+# 5.6; 20,000 points 5.7, 6.6 and 10.6, 13.1; 50,000 points 13, 21 and 25, 41. In three, transforms
+# alone take longer than the tree.
 GRID_FROM = {1: 2000, 2: 20_000}
-# A point costs the grid some 200 ns and a node 6; the tree takes up to 600 ns for a point of
-# these layouts. With more nodes for each, "auto" leaves a step to the tree.
+# A point costs the grid 100 to 250 ns and a node 6 to 8; the tree takes some 650 ns for a point of
+# final layouts. With more nodes for each, "auto" leaves a step to the tree.
 GRID_NODES_PER_POINT = 60
 # A grid that was asked for may be slow, but must fit into memory: half a gigabyte.
 MAX_GRID_NODES = 2**25

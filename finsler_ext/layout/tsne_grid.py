@@ -92,8 +92,8 @@ def plan_grid(
     """The grid for a layout of shape (m, n), or None if its extent is nothing or not finite.
 
     Spacing is ``ints_in_interval / n_interpolation_points`` kernel lengths, and half of that if
-    the layout is narrow or on a line, or ``tight`` clusters are announced. Nodes come closer by powers of two
-    until the longer side has at least ``min_num_intervals`` spacings.
+    the layout is narrow or on a line, or ``tight`` clusters are announced. Nodes come closer by
+    powers of two until the longer side has at least ``min_num_intervals`` spacings.
     """
     if not (n_interpolation_points >= 1 and ints_in_interval > 0 and min_num_intervals >= 1):
         raise ValueError(
