@@ -59,10 +59,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         columns, as measured; ``verbose`` says which. Single steps of "fft" whose layout is too
         wide for a grid, because of outliers for example, and `transform` are computed by "bh".
     n_interpolation_points, ints_in_interval : int and float, default=3 and 1
-        The spacing of the grid's nodes is ints_in_interval/n_interpolation_points kernel
-        lengths (√ν for ν ≤ 1, and 1/(1 + ω) of that along the height), half of that under
-        exaggeration. Between nodes the kernel is a quintic spline, not a polynomial of its own
-        in every interval. At the defaults the repulsion is within 0.5 % of the sum over all pairs.
+        The spacing of the grid's nodes is 0.75 ints_in_interval/n_interpolation_points kernel
+        lengths (√ν for ν ≤ 1, and 1/(1 + ω) of that along the height), two thirds of that
+        under exaggeration. Between nodes the kernel is a quintic spline, not a polynomial of its
+        own in every interval. At the defaults the repulsion is within 0.5 % of the sum over all
+        pairs.
     min_num_intervals : int, default=50
         Small layouts have nodes closer together, at least so many along the longer side.
     initialization : str or array of m − 1 or m columns

@@ -40,8 +40,8 @@ TREE_DIMENSIONS = 3
 # From this many points on, by number of columns, "auto" takes the grid. Milliseconds of one
 # processor, grid and tree, on exaggerated and on final layouts of fits to blobs. One column:
 # 2000 points (drawn from 5000) 0.3, 0.4 and 0.4, 0.5; 5000 points 0.6, 1.0 and 0.6, 1.4; 50,000
-# points 7, 18 and 7, 18. Two: 5000 points 2.4, 1.5 and 6.8, 2.3; 10,000 points 3.4, 2.9 and 8.3,
-# 5.6; 20,000 points 5.7, 6.6 and 10.6, 13.1; 50,000 points 13, 21 and 25, 41. In three, transforms
+# points 7, 18 and 7, 18. Two: 5000 points 2.4, 1.5 and 14, 2.2; 10,000 points 3.4, 2.9 and 19,
+# 5.6; 20,000 points 5.7, 6.6 and 17, 13; 50,000 points 13, 21 and 23, 40. In three, transforms
 # alone take longer than the tree.
 GRID_FROM = {1: 2000, 2: 20_000}
 # A point costs the grid 100 to 250 ns and a node 6 to 8; the tree takes some 650 ns for a point of
