@@ -81,7 +81,8 @@ class Problem:
         return (found.indices[:, :k].copy(), found.distances[:, :k].copy(), None)
 
     @cache  # noqa: B019 - problems live as long as the process
-    def affinities(self, kind: str, extension: int | None = None) -> DirectedPerplexity:
+    def affinities(self, kind: str, extension: int | None) -> DirectedPerplexity:
+        """Affinities of t-SNE, with neighbours extended along shortest paths if asked for."""
         options: dict = {"affinity": kind, "n_jobs": self.n_threads}
         if self.directed:
             return DirectedPerplexity(

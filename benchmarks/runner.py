@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Sequence
@@ -75,7 +74,8 @@ def run_cell(cell: Cell, data_dir: str | None, n_threads: int = 1) -> tuple[dict
     try:
         embedded = embed(cell.method, problem, cell.seed)
     except (ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
-        return {FAILED: 1.0}, f"{type(error).__name__}: {error}"
+        reason = " ".join(str(error).split())
+        return {FAILED: 1.0}, f"{type(error).__name__}: {reason}"
     seconds = time.perf_counter() - started
     reason = degenerate(embedded.embedding)
     if reason:
@@ -109,7 +109,7 @@ def run(
     try:
         with (
             ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-            tqdm(total=math.ceil(total), unit="s", bar_format=BAR) as bar,
+            tqdm(total=total, unit="s", bar_format=BAR) as bar,
         ):
             waiting = {}
             queue = iter(todo)

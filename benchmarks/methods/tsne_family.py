@@ -14,7 +14,7 @@ from finsler_ext.metrics import skew_fidelity
 
 def opentsne(problem: Problem, request: Request, seed: int) -> Embedded:
     """openTSNE itself, on its own symmetrised affinities."""
-    affinities = problem.affinities("symmetrized")
+    affinities = problem.affinities("symmetrized", request.extension)
     few = problem.X.shape[1] < request.dimension
     model = TSNE(
         request.dimension,
