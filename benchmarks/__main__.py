@@ -43,11 +43,7 @@ def run(options) -> int:
         todo = [cell for cell in todo if cell.data in options.data]
     if options.methods:
         todo = [cell for cell in todo if cell.method in options.methods]
-    try:
-        run(todo, data_dir=options.data_dir, folder=options.results, workers=options.workers)
-    except FileNotFoundError as missing:
-        print(missing, file=sys.stderr)
-        return 2
+    run(todo, data_dir=options.data_dir, folder=options.results, workers=options.workers)
     return 0
 
 
@@ -94,7 +90,12 @@ def main(argv=None) -> int:
     if options.command is None:
         overview(options.results)
         return 0
-    return {"run": run, "figures": figures, "report": report}[options.command](options)
+    command = {"run": run, "figures": figures, "report": report}[options.command]
+    try:
+        return command(options)
+    except FileNotFoundError as missing:
+        print(missing, file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

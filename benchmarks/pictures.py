@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score
 
-from benchmarks.experiments import EXPERIMENTS, LARGE, SMALL
+from benchmarks.experiments import LARGE, SMALL
 from benchmarks.ledger import read_runs
 from benchmarks.methods import Embedded, embed
 from benchmarks.naming import title_of
@@ -301,8 +301,3 @@ def _gallery(data: str, problem: Problem):
             row[2].set_title(f"height (yellow: high){sign}", fontsize=8)
     figure.suptitle(f"{data}: {problem.n} points, seed 0", fontsize=10)
     return figure
-
-
-def known_figures() -> list[str]:
-    """Experiments that have figures."""
-    return [name for name in EXPERIMENTS if name in PICTURES or name in ("umap", "tsne")]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from benchmarks.experiments import PAPER_DRIFTS
+from benchmarks.report.finding import NOT_YET
 from benchmarks.scores import SCORES
 from benchmarks.summary import Difference, difference, values
 
@@ -41,6 +42,11 @@ class Tally(NamedTuple):
     @property
     def total(self) -> int:
         return self.won + self.lost + self.even
+
+    @property
+    def holds(self) -> bool:
+        """ "Better" holds where it is won on more than half of the data sets and lost on none."""
+        return self.lost == 0 and 2 * self.won > self.total
 
     def __str__(self) -> str:
         return f"{self.won} won, {self.lost} lost, {self.even} even"
@@ -86,13 +92,9 @@ def tally(runs: pd.DataFrame, family: str, drift: float | None, parent: str, sco
 
 
 def verdict(against_2d: Tally, against_3d: Tally) -> str:
-    """ "Better" holds where it is won on more than half of the data sets and lost on none."""
-
-    def holds(found: Tally) -> bool:
-        return found.lost == 0 and 2 * found.won > found.total
-
-    if not against_2d.total:
-        return "not tested yet"
-    if holds(against_2d) and holds(against_3d):
+    """What two tallies add up to; nothing, where one of the parents has not been run."""
+    if not (against_2d.total and against_3d.total):
+        return NOT_YET
+    if against_2d.holds and against_3d.holds:
         return HOLDS
-    return ONLY_2D if holds(against_2d) else DOES_NOT
+    return ONLY_2D if against_2d.holds else DOES_NOT

@@ -25,28 +25,30 @@ def disk(all_runs: Runs) -> Finding:
         good += [v >= FOLLOWS for v in found.values() if np.isfinite(v)]
     if not parts:
         return Finding("", NOT_YET)
-    return Finding("Spearman(height, radius), ω = 0.5. " + "; ".join(parts), _share(good))
+    return Finding("Spearman(height, radius), ω = 0.5. " + "; ".join(parts), _cases(good))
 
 
 def disk_small_drift(all_runs: Runs) -> Finding:
-    """Whether drifts of 0.01 and 0.1 are enough."""
-    runs = all_runs["disk"]
+    runs, parts = all_runs["disk"], []
     if runs.empty:
         return Finding("", NOT_YET)
-    parts, good = [], []
+    good: dict[str, list[bool]] = {"0.01": [], "0.1": []}
     for n in (300, 1000, 3000):
         for name in ("umap", "tsne"):
-            methods = (f"finsler_{name}_{w}_3d" for w in ("0.01", "0.1", "0.5", "0.9"))
-            found = [middle(runs, f"disk:{n}", m, "height_radius") for m in methods]
-            parts.append(f"{n} points, {name}: " + ", ".join(f"{v:.2f}" for v in found))
-            good += [v >= FOLLOWS for v in found[:2]]
+            found = {
+                w: middle(runs, f"disk:{n}", f"finsler_{name}_{w}_3d", "height_radius")
+                for w in ("0.01", "0.1", "0.5", "0.9")
+            }
+            parts.append(f"{n} points, {name}: " + ", ".join(f"{v:.2f}" for v in found.values()))
+            for w, cases in good.items():
+                cases += [found[w] >= FOLLOWS] if np.isfinite(found[w]) else []
     return Finding(
-        "Spearman(height, radius) at ω = 0.01, 0.1, 0.5, 0.9. " + "; ".join(parts), _share(good)
+        "Spearman(height, radius) at ω = 0.01, 0.1, 0.5, 0.9. " + "; ".join(parts),
+        "; ".join(f"ω = {w}: {_cases(cases)}" for w, cases in good.items()),
     )
 
 
 def disk_dimension(all_runs: Runs) -> Finding:
-    """Whether a height beside one map column shows the density of a planar disk, too."""
     runs, parts, good = all_runs["disk"], [], []
     if runs.empty:
         return Finding("", NOT_YET)
@@ -58,19 +60,19 @@ def disk_dimension(all_runs: Runs) -> Finding:
                 for d in (3, 2)
             )
             pairs.append(f"{three:.2f} and {two:.2f}")
-            good.append(two >= FOLLOWS)
-        parts.append(f"{name}: {', '.join(pairs)}")
+            good += [two >= FOLLOWS] if np.isfinite(two) else []
+        parts.append(f"{name}: " + ", ".join(pairs))
     return Finding(
         "Spearman(height, radius) in R³ and in R², at 300, 1000, 3000 points. " + "; ".join(parts),
-        _share(good),
+        f"R²: {_cases(good)}",
     )
 
 
-def _share(good: list[bool]) -> str:
-    """The verdict of several cases."""
-    if all(good):
-        return HOLDS
-    return f"holds in {sum(good)} of {len(good)} cases" if any(good) else DOES_NOT
+def _cases(good: list[bool]) -> str:
+    """Whether something holds, by how many cases it holds in."""
+    if not good:
+        return NOT_YET
+    return HOLDS if all(good) else f"holds in {sum(good)} of {len(good)} cases"
 
 
 def printed_update(all_runs: Runs) -> Finding:
@@ -137,7 +139,7 @@ def clusters(all_runs: Runs) -> Finding:
                 perfect.append(tau.median() >= FOLLOWS)
     return Finding(
         "Kendall's τ of mean heights and label order, ω = 0.5. " + "; ".join(parts),
-        _share(perfect),
+        _cases(perfect),
     )
 
 

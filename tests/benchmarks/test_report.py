@@ -1,0 +1,194 @@
+"""The report says what the runs say, and nothing where there are none."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from benchmarks.experiments import EXPERIMENTS
+from benchmarks.ledger import FAILED, FIELDS, Ledger, read_runs
+from benchmarks.report import write
+from benchmarks.report.claims import CLAIMS
+from benchmarks.report.class_claims import consistency, drift_effect, third_dimension
+from benchmarks.report.comparisons import (
+    DOES_NOT,
+    HOLDS,
+    ONLY_2D,
+    Tally,
+    best_of_four,
+    compare,
+    tally,
+    verdict,
+)
+from benchmarks.report.finding import NOT_YET
+from benchmarks.report.height_claims import clusters, disk, disk_dimension, disk_small_drift
+from benchmarks.report.markdown import interval, number
+from benchmarks.runner import ledger_path
+from benchmarks.summary import Difference
+
+DATA = ("iris", "digits", "dtd10")
+
+
+def runs_of(scores, data=DATA, score="ami", seeds=4):
+    """Runs whose score is the given number (or that of each data set), and a little by seed."""
+    rows = []
+    for method, level in scores.items():
+        levels = level if isinstance(level, tuple) else (level,) * len(data)
+        for name, value in zip(data, levels, strict=True):
+            rows += [(name, method, s, score, value + s / 128, "") for s in range(seeds)]
+    return pd.DataFrame(rows, columns=list(FIELDS))
+
+
+def nothing():
+    return {name: read_runs([]) for name in EXPERIMENTS}
+
+
+def of_four(level):
+    return {f"finsler_umap_{w}_3d": level for w in ("0.001", "0.01", "0.1", "0.5")}
+
+
+# ------------------------------------------------------------------ rules
+
+
+@pytest.mark.parametrize(
+    ("two", "three", "words"),
+    [
+        (Tally(3, 0, 2), Tally(3, 0, 2), HOLDS),
+        (Tally(5, 0, 0), Tally(2, 0, 3), ONLY_2D),
+        (Tally(5, 0, 0), Tally(4, 1, 0), ONLY_2D),
+        (Tally(4, 1, 0), Tally(5, 0, 0), DOES_NOT),
+        (Tally(2, 0, 2), Tally(4, 0, 0), DOES_NOT),
+        (Tally(0, 0, 0), Tally(0, 0, 0), NOT_YET),
+        (Tally(3, 0, 0), Tally(0, 0, 0), NOT_YET),
+    ],
+)
+def test_verdicts(two, three, words):
+    assert verdict(two, three) == words
+
+
+def test_won_lost_and_even():
+    runs = runs_of({"umap_2d": 0.5, **of_four((0.6, 0.4, 0.5))})
+    noisy = runs.data.eq("dtd10") & runs.method.eq("umap_2d")
+    runs.loc[noisy, "value"] += [0.01, -0.01, 0.01, -0.01]
+    found = tally(runs, "umap", 0.5, "umap_2d", "ami")
+    assert found == Tally(won=1, lost=1, even=1)
+    assert str(found) == "1 won, 1 lost, 1 even"
+    assert tally(runs, "umap", None, "umap_2d", "ami") == found
+    assert tally(runs, "umap", 0.5, "umap_3d", "ami") == Tally(0, 0, 0)
+
+
+def test_scores_of_which_less_is_better_are_turned():
+    runs = runs_of({"umap_2d": 0.5, "finsler_umap_0.5_3d": 0.4}, score="davies_bouldin")
+    gap = compare(runs, "iris", "finsler_umap_0.5_3d", "umap_2d", "davies_bouldin")
+    assert gap.median == pytest.approx(0.1)
+    assert 0 < gap.low <= gap.high
+
+
+def test_one_pair_is_no_win():
+    runs = runs_of({"umap_2d": 0.5, **of_four(0.9)}, seeds=1)
+    assert tally(runs, "umap", 0.5, "umap_2d", "ami") == Tally(0, 0, 0)
+
+
+def test_best_of_four_goes_by_the_mean_on_the_labels():
+    levels = {"0.001": 0.1, "0.01": 0.3, "0.1": 0.2, "0.5": 0.1, "0.9": 0.8}
+    runs = runs_of({f"finsler_umap_{w}_3d": level for w, level in levels.items()})
+    assert best_of_four(runs, "umap", "iris") == "finsler_umap_0.01_3d"
+    assert best_of_four(runs[runs.method != "finsler_umap_0.5_3d"], "umap", "iris") is None
+
+
+@pytest.mark.parametrize(("level_3d", "words"), [(0.6, HOLDS), (0.8, ONLY_2D), (0.7, ONLY_2D)])
+def test_agreement_is_judged_against_two_and_three_dimensions(level_3d, words):
+    judge = next(c.judge for c in CLAIMS if c.where == "classification table, UMAP")
+    runs = runs_of({"umap_2d": 0.5, "umap_3d": level_3d, **of_four(0.7)})
+    assert judge(nothing() | {"umap": runs}).verdict == words
+    worse = runs_of({"umap_2d": 0.75, "umap_3d": level_3d, **of_four(0.7)})
+    assert judge(nothing() | {"umap": worse}).verdict == DOES_NOT
+
+
+@pytest.mark.parametrize(("level_3d", "words"), [(0.6, HOLDS), (0.7, DOES_NOT)])
+def test_the_gain_of_a_third_dimension(level_3d, words):
+    runs = runs_of({"umap_2d": 0.5, "umap_3d": level_3d, **of_four(0.7)})
+    found = third_dimension(nothing() | {"umap": runs})
+    assert found.verdict == words
+    assert "+0.200 for Finsler" in found.ours
+
+
+@pytest.mark.parametrize(("spread", "words"), [(0.01, HOLDS), (0.2, DOES_NOT)])
+def test_the_effect_of_the_drift(spread, words):
+    scores = {**of_four(0.7), "finsler_umap_0.5_3d": 0.7 + spread}
+    runs = pd.concat([runs_of(scores), runs_of(of_four(0.6), score="sign")])
+    found = drift_effect(nothing() | {"umap": runs})
+    assert found.verdict == f"labels: {words}; height: {HOLDS}"
+
+
+def test_consistency_needs_both_families():
+    runs = runs_of({"umap_2d": 0.5, "umap_3d": 0.5, **of_four(0.7)})
+    assert consistency(nothing() | {"umap": runs}).verdict == NOT_YET
+
+
+def test_heights_on_the_disk():
+    names = ("disk:300", "disk:1000", "disk:3000")
+    good = {f"finsler_{f}_{w}_{d}d": 0.9 for f in ("mds", "umap", "tsne")
+            for w in ("0.01", "0.1", "0.5") for d in (2, 3)}  # fmt: skip
+    runs = runs_of(good, names, "height_radius")
+    assert disk(nothing() | {"disk": runs}).verdict == HOLDS
+    assert disk_dimension(nothing() | {"disk": runs}).verdict == f"R²: {HOLDS}"
+    good["finsler_umap_0.5_2d"] = good["finsler_tsne_0.01_3d"] = (0.9, 0.1, 0.1)
+    runs = runs_of(good, names, "height_radius")
+    assert disk_dimension(nothing() | {"disk": runs}).verdict == "R²: holds in 7 of 9 cases"
+    small = disk_small_drift(nothing() | {"disk": runs}).verdict
+    assert small == "ω = 0.01: holds in 4 of 6 cases; ω = 0.1: holds"
+
+
+def test_the_order_of_clusters():
+    runs = runs_of({"finsler_mds_0.5_3d": 0.99, "finsler_umap_0.5_3d": 0.2},
+                   ("clusters",), "height_order")  # fmt: skip
+    assert clusters(nothing() | {"clusters": runs}).verdict == "holds for 1 of 2 methods"
+
+
+# ------------------------------------------------------------------ the page
+
+
+def test_numbers_in_words():
+    assert number(-0.12345) == "−0.123"
+    assert number(float("nan")) == ""
+    assert interval(Difference(0.1, -0.05, 0.2, 3)) == "[−0.050, +0.200]"
+    assert interval(Difference(-0.1, float("nan"), float("nan"), 1)) == "−0.100 (one pair)"
+    assert interval(Difference(*[float("nan")] * 3, 0)) == ""
+
+
+def tables_are_whole(text):
+    """Every row of a table has as many cells as its header."""
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        assert len({line.count("|") for line in block.splitlines()}) == 1, block
+
+
+def test_a_report_of_nothing(tmp_path):
+    write(tmp_path / "results", tmp_path / "RESULTS.md")
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert text.startswith("# Results\n")
+    assert NOT_YET in text
+    assert "0 of 0 runs." in text
+    assert "Not run yet." in text
+    assert all(claim.statement in text for claim in CLAIMS)
+    assert all(f"python -m benchmarks run {name}" in text for name in EXPERIMENTS)
+    tables_are_whole(text)
+
+
+def test_a_report_of_every_experiment(tmp_path):
+    for name, experiment in EXPERIMENTS.items():
+        ledger = Ledger(ledger_path(name, tmp_path))
+        for seed in range(2):
+            for step, method in enumerate(experiment.methods):
+                for data in experiment.data[:1]:
+                    level = 0.5 + step / 64 + seed / 128
+                    scores = ("ami", "knn5", "silhouette", "sign", "height_radius", "stress",
+                              "height_order", "density_height", "procrustes", "seconds", "rises",
+                              "axis_elevation", "height_elevation", "trust", "knn15")  # fmt: skip
+                    ledger.add(data, method, seed, dict.fromkeys(scores, level))
+    Ledger(ledger_path("umap", tmp_path)).add("iris", "umap_2d", 9, {FAILED: 1.0}, "a | b")
+    write(tmp_path, tmp_path / "RESULTS.md")
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert re.search(r"\| iris \| umap_2d \| 9 \| a / b \|", text)
+    assert re.search(r"1 of \d+ runs\.", text)
+    tables_are_whole(text)
