@@ -143,7 +143,7 @@ def test_heights_on_the_disk():
 def test_the_order_of_clusters():
     runs = runs_of({"finsler_mds_0.5_3d": 0.99, "finsler_umap_0.5_3d": 0.2},
                    ("clusters",), "height_order")  # fmt: skip
-    assert clusters(nothing() | {"clusters": runs}).verdict == "holds for 1 of 2 methods"
+    assert clusters(nothing() | {"clusters": runs}).verdict == "holds in 1 of 2 cases"
 
 
 # ------------------------------------------------------------------ the page
