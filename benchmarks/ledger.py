@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,14 +17,20 @@ FAILED = "failed"
 
 
 class Ledger:
-    """Runs by data, method and seed; a run that is found here is not repeated."""
+    """Runs by data, method and seed; a run that is found here is not repeated.
+
+    A file that has other columns, such as no note, keeps them.
+    """
 
     def __init__(self, path: Path):
         self.path = path
         self._done: set[tuple[str, str, str]] = set()
+        self._fields: Sequence[str] = FIELDS
         if path.is_file():
             with path.open(newline="") as lines:
-                self._done = {(r["data"], r["method"], r["seed"]) for r in csv.DictReader(lines)}
+                rows = csv.DictReader(lines)
+                self._fields = rows.fieldnames or FIELDS
+                self._done = {(r["data"], r["method"], r["seed"]) for r in rows}
 
     def __len__(self) -> int:
         return len(self._done)
@@ -39,12 +45,12 @@ class Ledger:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = not self.path.is_file()
         with self.path.open("a", newline="") as out:
-            writer = csv.writer(out, lineterminator="\n")
+            writer = csv.DictWriter(out, self._fields, extrasaction="ignore", lineterminator="\n")
             if new:
-                writer.writerow(FIELDS)
-            writer.writerows(
-                (data, method, seed, score, f"{value:.5g}", note) for score, value in scores.items()
-            )
+                writer.writeheader()
+            for score, value in scores.items():
+                row = (data, method, seed, score, f"{value:.5g}", note)
+                writer.writerow(dict(zip(FIELDS, row, strict=True)))
         self._done.add((data, method, str(seed)))
 
 
@@ -53,4 +59,4 @@ def read_runs(paths: Iterable[Path]) -> pd.DataFrame:
     frames = [pd.read_csv(path, dtype={"note": str}) for path in paths if path.is_file()]
     if not frames:
         return pd.DataFrame(columns=list(FIELDS))
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(frames, ignore_index=True).reindex(columns=list(FIELDS))

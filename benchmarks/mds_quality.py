@@ -20,16 +20,16 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.spatial import procrustes
 from scipy.stats import spearmanr
 
 from benchmarks.data import disk, load
-from benchmarks.umap_quality import Ledger
+from benchmarks.ledger import RESULTS, Ledger, read_runs
 from finsler_ext import FinslerMDS
 from finsler_ext.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext.randers import randers_distances
 
-RESULTS = Path(__file__).parent / "results"
 DISKS = (300, 1000, 3000)
 DISK_DRIFTS = (0.01, 0.1, 0.5, 0.9)
 N_CITIES = 2000
@@ -164,17 +164,12 @@ def run_cities(ledger: Ledger, data_dir) -> None:
 # ------------------------------------------------------------------ report
 
 
-def report(ledger: Ledger) -> None:
-    for data in dict.fromkeys(r["data"] for r in ledger.rows):
+def report(runs: pd.DataFrame) -> None:
+    for data, found in runs.groupby("data", sort=False):
         print(f"\n{data}")
-        rows = [r for r in ledger.rows if r["data"] == data]
-        for method in dict.fromkeys(r["method"] for r in rows):
-            scores = dict.fromkeys(r["score"] for r in rows if r["method"] == method)
-            medians = (
-                f"{s} {np.median(list(ledger.values(data, method, s).values())):.4g}"
-                for s in scores
-            )
-            print(f"  {method:20s} " + "  ".join(medians))
+        for method, scores in found.groupby("method", sort=False):
+            medians = scores.groupby("score", sort=False).value.median()
+            print(f"  {method:20s} " + "  ".join(f"{s} {v:.4g}" for s, v in medians.items()))
 
 
 def main(argv=None) -> int:
@@ -197,7 +192,7 @@ def main(argv=None) -> int:
             run_directed(name, ledger, options.data_dir)
         else:
             parser.error(f"unknown data {name!r}")
-    report(ledger)
+    report(read_runs([options.results]))
     return 0
 
 

@@ -10,7 +10,7 @@ from scipy.stats import bootstrap
 
 from benchmarks.ledger import FAILED
 
-__all__ = ["Difference", "difference", "failures", "summary", "values"]
+__all__ = ["Difference", "difference", "failures", "print_medians", "summary", "values"]
 
 RESAMPLES = 5000
 CONFIDENCE = 0.95
@@ -73,3 +73,21 @@ def difference(ours: pd.Series, theirs: pd.Series) -> Difference:
         rng=np.random.default_rng(0),
     ).confidence_interval
     return Difference(middle, float(found.low), float(found.high), len(gaps))
+
+
+def print_medians(runs: pd.DataFrame, controls: tuple[str, ...]) -> None:
+    """A line for every data set and score: medians, and intervals of the difference to controls."""
+    for (data, score), found in runs.groupby(["data", "score"], sort=False):
+        parts = []
+        for method in dict.fromkeys(runs[runs.data == data].method):
+            ours = values(found, data, method, score)
+            if ours.empty:
+                continue
+            text = f"{method} {ours.median():.4f} (n={len(ours)})"
+            for control in controls:
+                gap = difference(ours, values(found, data, control, score))
+                if gap.pairs and method not in controls:
+                    low, high = (gap.median, gap.median) if gap.pairs == 1 else (gap.low, gap.high)
+                    text += f" [{low:+.4f}, {high:+.4f} to {control}]"
+            parts.append(text)
+        print(f"{data:16s} {score:14s} " + "; ".join(parts))

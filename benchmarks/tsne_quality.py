@@ -22,7 +22,9 @@ from sklearn.manifold import trustworthiness
 from sklearn.metrics import adjusted_mutual_info_score
 
 from benchmarks.data import blobs, disk, labelled
-from benchmarks.umap_quality import RESULTS, TRUST_SAMPLE, Ledger, paired_interval
+from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.summary import print_medians
+from benchmarks.umap_quality import TRUST_SAMPLE
 from finsler_ext.dissimilarity import approximate_neighbors, exact_neighbors
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity, PrecomputedDirected
 from finsler_ext.metrics import neighborhood_preservation
@@ -199,25 +201,6 @@ def run_divergence(seeds: int, ledger: Ledger, sizes=(2000, 10_000)) -> None:
             print("digits 2-D", method, seed, round(kl, 5), flush=True)
 
 
-def report(ledger: Ledger) -> None:
-    for data in dict.fromkeys(r["data"] for r in ledger.rows):
-        methods = dict.fromkeys(r["method"] for r in ledger.rows if r["data"] == data)
-        for score in dict.fromkeys(r["score"] for r in ledger.rows if r["data"] == data):
-            parts = []
-            for method in methods:
-                values = ledger.values(data, method, score)
-                if not values:
-                    continue
-                text = f"{method} {np.median(list(values.values())):.4f} (n={len(values)})"
-                for control in ("opentsne_2d", "opentsne_3d"):
-                    theirs = ledger.values(data, control, score)
-                    if theirs and not method.startswith("opentsne"):
-                        low, high = paired_interval(values, theirs)
-                        text += f" [{low:+.4f}, {high:+.4f} to {control}]"
-                parts.append(text)
-            print(f"{data:14s} {score:14s} " + "; ".join(parts))
-
-
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tsne_quality", description=__doc__)
     parser.add_argument("data", nargs="+", help="disk, planted, divergence, digits, or name[:size]")
@@ -232,7 +215,7 @@ def main(argv=None) -> int:
             tasks[spec](options.seeds, ledger)
         else:
             run_real(spec, options.seeds, options.data_dir, ledger)
-    report(ledger)
+    print_medians(read_runs([options.results]), ("opentsne_2d", "opentsne_3d"))
     return 0
 
 

@@ -29,9 +29,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from benchmarks.data import labelled
-from benchmarks.umap_quality import RESULTS, Ledger, embed, report
+from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.summary import print_medians
+from benchmarks.umap_quality import CONTROLS, embed
 
-METHODS = ("umap_2d", "umap_3d", "finsler_0", "finsler_0.3", "finsler_0.6", "finsler_0.9")
+METHODS = (*CONTROLS, "finsler_0", "finsler_0.3", "finsler_0.6", "finsler_0.9")
 NEARLY = np.float32(1 + 1e-5)
 # umap-learn's inverse takes seconds per row where there are many features: a few rows must do,
 # and for it none beyond this many features.
@@ -82,7 +84,7 @@ def main(argv=None) -> int:
                     scores = scores_of(model, old, new, y_old, y_new)
                 ledger.add(spec, method, seed, scores)
                 print(spec, method, seed, {k: round(float(v), 4) for k, v in scores.items()})
-    report(ledger)
+    print_medians(read_runs([options.results]), CONTROLS)
     return 0
 
 

@@ -12,7 +12,6 @@ each UMAP. Methods of one data set share one neighbour graph.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from pathlib import Path
@@ -24,50 +23,15 @@ from sklearn.manifold import trustworthiness
 from sklearn.metrics import adjusted_mutual_info_score
 
 from benchmarks.data import disk, labelled
+from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.summary import print_medians
 from finsler_ext.dissimilarity import approximate_neighbors, exact_neighbors
 from finsler_ext.metrics import neighborhood_preservation
 
-RESULTS = Path(__file__).parent / "results"
-FIELDS = ("data", "method", "seed", "score", "value")
 # Trustworthiness compares all pairs; on more points than this a fixed sample is scored.
 TRUST_SAMPLE = 2000
-METHODS = ("umap_2d", "umap_3d", "omega_0", "finsler_0.5")
-
-
-class Ledger:
-    """A tidy CSV of finished runs."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.rows: list[dict] = []
-        if path.is_file():
-            with path.open(newline="") as lines:
-                self.rows = list(csv.DictReader(lines))
-
-    def has(self, data, method, seed) -> bool:
-        key = (data, method, str(seed))
-        return any((r["data"], r["method"], r["seed"]) == key for r in self.rows)
-
-    def add(self, data, method, seed, scores: dict) -> None:
-        self.path.parent.mkdir(exist_ok=True)
-        new = not self.path.is_file()
-        with self.path.open("a", newline="") as out:
-            writer = csv.DictWriter(out, FIELDS)
-            if new:
-                writer.writeheader()
-            for score, value in scores.items():
-                row = dict(
-                    zip(FIELDS, (data, method, str(seed), score, f"{value:.5g}"), strict=True)
-                )
-                writer.writerow(row)
-                self.rows.append(row)
-
-    def values(self, data, method, score) -> dict[str, float]:
-        return {
-            r["seed"]: float(r["value"])
-            for r in self.rows
-            if (r["data"], r["method"], r["score"]) == (data, method, score)
-        }
+CONTROLS = ("umap_2d", "umap_3d")
+METHODS = (*CONTROLS, "omega_0", "finsler_0.5")
 
 
 def embed(method: str, X, seed: int, knn):
@@ -178,35 +142,6 @@ def run_feature(seeds: int, ledger: Ledger) -> None:
                 ledger.add(f"feature{n}", name, seed, scores)
 
 
-def paired_interval(ours: dict, theirs: dict) -> tuple[float, float]:
-    """95 % bootstrap interval of the median paired difference."""
-    shared = sorted(set(ours) & set(theirs))
-    difference = np.array([ours[s] - theirs[s] for s in shared])
-    draws = np.random.RandomState(0).randint(len(shared), size=(5000, len(shared)))
-    low, high = np.percentile(np.median(difference[draws], axis=1), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def report(ledger: Ledger) -> None:
-    for data in dict.fromkeys(r["data"] for r in ledger.rows):
-        methods = dict.fromkeys(r["method"] for r in ledger.rows if r["data"] == data)
-        scores = dict.fromkeys(r["score"] for r in ledger.rows if r["data"] == data)
-        for score in scores:
-            parts = []
-            for method in methods:
-                values = ledger.values(data, method, score)
-                if not values:
-                    continue
-                text = f"{method} {np.median(list(values.values())):.4f} (n={len(values)})"
-                for control in ("umap_2d", "umap_3d"):
-                    theirs = ledger.values(data, control, score)
-                    if theirs and not method.startswith("umap"):
-                        low, high = paired_interval(values, theirs)
-                        text += f" [{low:+.4f}, {high:+.4f} to {control}]"
-                parts.append(text)
-            print(f"{data:16s} {score:14s} " + "; ".join(parts))
-
-
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.umap_quality", description=__doc__)
     parser.add_argument(
@@ -224,7 +159,7 @@ def main(argv=None) -> int:
             run_feature(options.seeds, ledger)
         else:
             run_real(spec, options.seeds, options.data_dir, ledger)
-    report(ledger)
+    print_medians(read_runs([options.results]), CONTROLS)
     return 0
 
 

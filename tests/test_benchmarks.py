@@ -31,11 +31,6 @@ def test_quality_runs_are_kept_and_not_repeated(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "runs.csv").read_text() == lines
 
 
-def test_paired_interval_of_a_constant_difference():
-    ours, theirs = {str(s): s + 1.0 for s in range(5)}, {str(s): float(s) for s in range(5)}
-    assert umap_quality.paired_interval(ours, theirs) == (1.0, 1.0)
-
-
 def test_speed_prints_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(speed, "RESULTS", tmp_path / "results" / "speed.csv")
     speed.main(["--data", "500", "--methods", "finsler_one", "--repeats", "1", "--n-epochs", "3"])

@@ -51,3 +51,15 @@ def test_files_that_do_not_exist_yet(tmp_path):
 def test_seeds_are_numbers(tmp_path, seed):
     Ledger(tmp_path / "a.csv").add("iris", "umap_2d", seed, {"ami": 0.5})
     assert read_runs([tmp_path / "a.csv"]).seed.to_list() == [seed]
+
+
+def test_a_file_without_notes_keeps_its_columns(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("data,method,seed,score,value\niris,umap_2d,0,ami,0.5\n")
+    ledger = Ledger(path)
+    assert ledger.has("iris", "umap_2d", 0)
+    ledger.add("iris", "umap_2d", 1, {"ami": 0.75}, "a note")
+    assert path.read_text().splitlines()[-1] == "iris,umap_2d,1,ami,0.75"
+    runs = read_runs([path])
+    assert list(runs.columns) == list(FIELDS)
+    assert runs.value.to_list() == [0.5, 0.75]
