@@ -26,7 +26,7 @@ __all__ = ["optimize_layout"]
 # Disk of 1000 points, ω = 0.5, Spearman(height, radius): 0.20 with a free height from the
 # start, 0.53 released half way at the full rate, 0.62 at 0.1, 0.91 at 0.03. Digits, 15-NN
 # preservation: 0.577 at 0.03, 0.566 at 0.01. All with the release half way, before 0.6 was
-# chosen; benchmarks/RESULTS.md tells how, and what the present setting gives.
+# chosen; benchmarks/ESTIMATORS.md tells how, and what the present setting gives.
 HELD_SHARE = 0.6
 RELEASED_RATE = 0.03
 
