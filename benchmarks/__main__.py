@@ -2,6 +2,7 @@
 
     python -m benchmarks                                what there is, and what has been run
     python -m benchmarks run disk clusters              runs, kept in benchmarks/results
+    python -m benchmarks run disk clusters --quick      two seeds, no slow data
     python -m benchmarks run umap --data-dir DIR --workers 2
     python -m benchmarks figures disk                   pictures, in benchmarks/figures
     python -m benchmarks report                         benchmarks/RESULTS.md, from the results

@@ -83,7 +83,7 @@ def test_benchmarks_can_be_run(monkeypatch, capsys):
     for line in block("benchmarks"):
         python, option, module, *arguments = line.split()
         assert (python, option) == ("python", "-m")
-        script = importlib.import_module(module)
+        script = importlib.import_module(f"{module}.__main__" if "." not in module else module)
         with pytest.raises(SystemExit) as stop:
             script.main(["--help"])
         assert stop.value.code == 0, line

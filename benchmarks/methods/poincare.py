@@ -1,8 +1,10 @@
 """Poincaré maps: an undirected peer that shows hierarchies by hyperbolic geometry.
 
-Written from the published description alone (Klimovskaia, Lopez-Paz, Bottou and Nickel,
-"Poincaré maps for analyzing complex hierarchies in single-cell data", Nature Communications 11,
-2020). What the description leaves open, and what was chosen here, is listed in `poincare_map`.
+Written from the formulas as they are commonly stated for the method (Klimovskaia, Lopez-Paz,
+Bottou and Nickel, "Poincaré maps for analyzing complex hierarchies in single-cell data", Nature
+Communications 11, 2020), without looking at the reference code; the Methods section of the
+article was not at hand. What they leave open, and what was chosen here, is listed in
+`poincare_map`.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ def poincare_map(
 
     Notes
     -----
-    Choices where the published text leaves room:
+    Choices where the formulas leave room:
 
     - The graph joins i and j if either is among the neighbours of the other; where both list
       the pair, the smaller distance counts. Neighbours are the caller's; so is the metric.

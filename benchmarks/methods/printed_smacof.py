@@ -1,7 +1,8 @@
 """The SMACOF update of Finsler MDS as it was printed: what the factored one corrects.
 
 For the directed stress L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)² with symmetric w, arXiv 2503.18010 and
-2603.11396 give the update (written here with its Kronecker factor inverted)
+2603.11396 give, according to notes on the two papers from which it is taken, the update (written
+here with its Kronecker factor inverted)
 
     Y⁺ = V† (B Y − C) (I − ωωᵀ/(1 + ‖ω‖²)),
     B_ij = −w_ij D_ij/F_ij for i ≠ j,   B_ii = Σ_{j≠i} w_ij D_ij/F_ij,
@@ -12,8 +13,8 @@ denominator is the Finsler distance F_ij and not the Euclidean one, and C counts
 half. A minimiser of the stress is therefore no fixed point of it, and the stress may rise. At
 ω = 0 with a symmetric D both are SMACOF.
 
-What the printed form leaves open: rows of B sum to zero (its columns do not, as B is not
-symmetric), so the constant part of B Y − C is dropped, as V† does; where F_ij = 0, B_ij = 0 as
+What the printed form leaves open, and our reading of it: the diagonal of B makes its rows sum to
+zero (its columns do not, as B is not symmetric), so the constant part of B Y − C is dropped, as V† does; where F_ij = 0, B_ij = 0 as
 in SMACOF. There is no safeguard and no momentum: the last step counts, not the best.
 """
 
