@@ -52,7 +52,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         layout larger by √(2ν/(ν+1)).
     theta : float, default=0.5
         Opening angle of Barnes–Hut. Cells carry second moments here: at 0.5 the repulsion is
-        within 0.5 % of the sum over all pairs.
+        within 0.5 % of the sum over all pairs. With two columns 0.8 of it is used.
     negative_gradient_method : {"auto", "exact", "bh", "fft"} or callable, default="auto"
         How the repulsion is summed: over all pairs, by Barnes–Hut in up to three dimensions,
         or on a grid in one or two. "auto" takes what is fastest for this number of points and
