@@ -14,8 +14,9 @@ half. A minimiser of the stress is therefore no fixed point of it, and the stres
 ω = 0 with a symmetric D both are SMACOF.
 
 What the printed form leaves open, and our reading of it: the diagonal of B makes its rows sum to
-zero (its columns do not, as B is not symmetric), so the constant part of B Y − C is dropped, as V† does; where F_ij = 0, B_ij = 0 as
-in SMACOF. There is no safeguard and no momentum: the last step counts, not the best.
+zero (its columns do not, as B is not symmetric), so the constant part of B Y − C is dropped, as
+V† does; where F_ij = 0, B_ij = 0 as in SMACOF. There is no safeguard and no momentum: the last
+step counts, not the best.
 """
 
 from __future__ import annotations
