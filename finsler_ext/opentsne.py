@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift_choice import choose_drift, warn_of_chance
+from finsler_ext.drift_choice import choose_drift, least_sign, warn_of_chance
 from finsler_ext.layout.tsne_descent import FinslerDescent
 from finsler_ext.layout.tsne_gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.metrics import density_height, is_directed, skew_fidelity
@@ -285,7 +285,8 @@ class FinslerTSNE(openTSNE.TSNE):
         )
         self._say(str(self.skew_fidelity_))
         if not is_symmetric(self.affinities_.P):
-            warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=4)
+            drift = self.omega_norm_
+            warn_of_chance(self.skew_fidelity_, drift, least=least_sign(drift), stacklevel=4)
 
     def _say(self, message: str) -> None:
         if self.verbose:

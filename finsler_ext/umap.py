@@ -24,7 +24,12 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
-from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
+from finsler_ext.drift_choice import (
+    DriftChoice,
+    check_drift_parameter,
+    least_sign,
+    warn_of_chance,
+)
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
 
@@ -380,7 +385,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(str(self.skew_fidelity_))
         if self.affinity == "directed":
-            warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=6)
+            drift = self.omega_norm_
+            warn_of_chance(self.skew_fidelity_, drift, least=least_sign(drift), stacklevel=6)
 
     def _say(self, message: str) -> None:
         if self.verbose:
