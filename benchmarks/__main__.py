@@ -4,6 +4,7 @@
     python -m benchmarks run disk clusters              runs, kept in benchmarks/results
     python -m benchmarks run disk clusters --quick      two seeds, no slow data
     python -m benchmarks run umap --data-dir DIR --workers 2
+    python -m benchmarks recheck --runs 20              run some again: the same numbers?
     python -m benchmarks figures disk                   pictures, in benchmarks/figures
     python -m benchmarks report                         benchmarks/RESULTS.md, from the results
 
@@ -48,6 +49,22 @@ def run(options) -> int:
     return 0
 
 
+def recheck(options) -> int:
+    from benchmarks.recheck import finished_cells, recheck, sample
+
+    names = options.experiments or list(EXPERIMENTS)
+    chosen = sample(finished_cells(names, options.results), options.runs, options.seed)
+    differ = recheck(
+        chosen, data_dir=options.data_dir, folder=options.results, workers=options.workers
+    )
+    for cell in chosen:
+        print(f"{cell.experiment:14s} {cell.data:20s} {cell.method} #{cell.seed}")
+    print(f"{len(differ)} scores of {len(chosen)} runs differ")
+    if len(differ):
+        print(differ.to_string(index=False))
+    return int(len(differ) > 0)
+
+
 def figures(options) -> int:
     from benchmarks.pictures import draw
 
@@ -81,6 +98,12 @@ def main(argv=None) -> int:
     one.add_argument("--methods", nargs="+", help="only these methods of the experiments")
     one.add_argument("--workers", type=int, default=1, help="processes, one core each")
     one.add_argument("--data-dir", help="folder of npz files")
+    again = commands.add_parser("recheck", help="run finished runs again and compare")
+    again.add_argument("experiments", nargs="*", choices=list(EXPERIMENTS), metavar="experiment")
+    again.add_argument("--runs", type=int, default=10, help="how many, drawn at random")
+    again.add_argument("--seed", type=int, default=0, help="of the draw")
+    again.add_argument("--workers", type=int, default=1, help="processes, one core each")
+    again.add_argument("--data-dir", help="folder of npz files")
     two = commands.add_parser("figures", help="draw figures")
     two.add_argument("experiments", nargs="*", choices=list(EXPERIMENTS), metavar="experiment")
     two.add_argument("--data-dir", help="folder of npz files")
@@ -91,7 +114,9 @@ def main(argv=None) -> int:
     if options.command is None:
         overview(options.results)
         return 0
-    command = {"run": run, "figures": figures, "report": report}[options.command]
+    command = {"run": run, "recheck": recheck, "figures": figures, "report": report}[
+        options.command
+    ]
     try:
         return command(options)
     except FileNotFoundError as missing:
