@@ -178,6 +178,13 @@ EXPERIMENTS = {
         finsler("one_sided_umap", (0.01, 0.1, 0.5, 0.9)),
         seeds=5, slow_data=("mnist:10000", "fashion_mnist:10000", "imagenette"),
     ),
+    "held_height": Experiment(
+        "Ablation: the map alone, without drift, and a height that moves from the start",
+        ("digits", "dtd10", "mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
+        ("finsler_umap_0_2d", *finsler("free_umap", (0.01, 0.5))),
+        seeds=5,
+        slow_data=("mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
+    ),
     "density": Experiment(
         "densMAP, which keeps density as spacing, beside a height",
         ("digits", "mnist:10000", "fashion_mnist:10000", "imagenette"),

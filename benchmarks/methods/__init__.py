@@ -78,6 +78,9 @@ FAMILIES = {
     "one_sided_umap": Family(
         "umap_family:one_sided", "Finsler UMAP, one-sided negatives", has_drift=True, seconds=0.4
     ),
+    "free_umap": Family(
+        "umap_family:free", "Finsler UMAP, height never held", has_drift=True, seconds=0.4
+    ),
     "tsne": Family("tsne_family:opentsne", "t-SNE", seconds=6.0),
     "exact_tsne": Family("tsne_family:exact", "t-SNE, exact", seconds=2.0, growth=2.0),
     "harmonic_tsne": Family("tsne_family:harmonic", "t-SNE, harmonic scales", seconds=2.0),

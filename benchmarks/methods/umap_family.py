@@ -37,14 +37,24 @@ def one_sided(problem: Problem, request: Request, seed: int) -> Embedded:
     return _ours(OneSidedFinslerUMAP, problem, request, seed)
 
 
+def free(problem: Problem, request: Request, seed: int) -> Embedded:
+    """All columns start from eigenvectors and move from the first epoch on.
+
+    FinslerUMAP itself holds the height at zero while the map settles; a start that has all
+    columns leaves nothing to hold.
+    """
+    start = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, n_epochs=0).embedding_
+    return _ours(FinslerUMAP, problem, request, seed, init=np.asarray(start))
+
+
 def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
     """One symmetric scale per edge, in Euclidean space."""
     model = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, affinity="harmonic")
     return Embedded(np.asarray(model.embedding_))
 
 
-def _ours(estimator, problem: Problem, request: Request, seed: int) -> Embedded:
-    model = _fitted(estimator, problem, request, seed, omega_norm=request.omega)
+def _ours(estimator, problem: Problem, request: Request, seed: int, **options) -> Embedded:
+    model = _fitted(estimator, problem, request, seed, omega_norm=request.omega, **options)
     return Embedded(
         np.asarray(model.embedding_),
         has_height=model.omega_norm_ > 0,
