@@ -6,14 +6,11 @@
     python -m benchmarks.speed --cold                 first fit of a process, import included
     python -m benchmarks.speed tsne …                 FinslerTSNE, see benchmarks/speed_tsne.py
     python -m benchmarks.speed mds …                  FinslerMDS, see benchmarks/speed_mds.py
+    python -m benchmarks.speed all …                  whole fits of all, see benchmarks/speed_all.py
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
 benchmarks/results/speed.csv; the table gives medians of this run.
-
-The paper's times on Imagenette (N = 9469), on another processor and so context, not a ratio:
-UMAP 10 s from a random start and 16 s from a spectral one, Finsler UMAP 12 s, exact t-SNE 2500 s,
-Finsler t-SNE 9700 s.
 """
 
 from __future__ import annotations
@@ -173,6 +170,10 @@ def main(argv=None) -> int:
         from benchmarks import speed_mds
 
         return speed_mds.main(argv[1:])
+    if argv[:1] == ["all"]:
+        from benchmarks import speed_all
+
+        return speed_all.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import data, row_order, speed, umap_new_rows, umap_quality
+from benchmarks import data, row_order, speed, speed_all, umap_new_rows, umap_quality
 
 
 def test_disk_has_no_point_at_the_centre_and_twenty_rays():
@@ -36,6 +36,20 @@ def test_speed_prints_its_table(tmp_path, monkeypatch, capsys):
     speed.main(["--data", "500", "--methods", "finsler_one", "--repeats", "1", "--n-epochs", "3"])
     assert "peak_mib" in capsys.readouterr().out
     assert len((tmp_path / "results" / "speed.csv").read_text().splitlines()) == 2
+
+
+def test_speed_of_all_compares_with_parents(tmp_path, capsys):
+    results = tmp_path / "speed_all.csv"
+    methods = ["--methods", "sklearn_mds", "finsler_mds"]
+    speed.main(["all", "--data", "iris", "--repeats", "1", "--results", str(results), *methods])
+    assert "of sklearn_mds" in capsys.readouterr().out
+    assert len(results.read_text().splitlines()) == 3
+
+
+def test_every_parent_of_the_speed_table_is_timed_on_as_many_rows():
+    for timed in speed_all.METHODS.values():
+        if timed.parent:
+            assert speed_all.METHODS[timed.parent].rows == timed.rows
 
 
 def test_row_order_compares_the_layouts(capsys):

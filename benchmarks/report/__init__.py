@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.experiments import EXPERIMENTS, cells
 from benchmarks.ledger import Ledger, read_runs
-from benchmarks.report import ablation_tables, class_tables, height_tables
+from benchmarks.report import ablation_tables, class_tables, height_tables, speed_tables
 from benchmarks.report.claims import CLAIMS
 from benchmarks.report.markdown import table
 from benchmarks.runner import ledger_path
@@ -48,9 +48,8 @@ than the paper's, so methods are compared with each other, not scores with the p
 def write(results: Path, output: Path) -> None:
     """Write the report of whatever has been run."""
     runs = {name: read_runs([ledger_path(name, results)]) for name in EXPERIMENTS}
-    for name in ("speed", "speed_tsne"):
-        path = results / f"{name}.csv"
-        runs[name] = pd.read_csv(path) if path.is_file() else pd.DataFrame()
+    times = results / "speed_all.csv"
+    runs["speed_all"] = pd.read_csv(times) if times.is_file() else pd.DataFrame()
     sections = [
         OPENING,
         _verdicts(runs),
@@ -62,6 +61,7 @@ def write(results: Path, output: Path) -> None:
         class_tables.full_size(runs),
         ablation_tables.ablations(runs),
         class_tables.default_drift(runs),
+        speed_tables.speed(runs),
         class_tables.spread_of_means(runs),
         class_tables.not_run(),
         _failed(runs),

@@ -175,26 +175,3 @@ def large(all_runs: Runs) -> Finding:
     )
     return Finding(f"60,000 rows on one core, graph given: {text}. 1,000,000 × 50 finishes in "
                    "3.3 GiB (ESTIMATORS.md).", HOLDS)  # fmt: skip
-
-
-def umap_time(all_runs: Runs) -> Finding:
-    return _times(all_runs["speed"], "finsler_seeded", ("umap_seeded",), "total")
-
-
-def tsne_time(all_runs: Runs) -> Finding:
-    return _times(all_runs["speed_tsne"], "finsler_3d", ("opentsne_2d", "sklearn_3d"), "total")
-
-
-def _times(found: pd.DataFrame, ours: str, theirs: tuple[str, ...], column: str) -> Finding:
-    """Whole fits on Imagenette, interleaved in one run; the verdict is on the first other."""
-    if not len(found) or "imagenette" not in set(found.data.astype(str)):
-        return Finding("", NOT_YET)
-    found = found[found.data.astype(str) == "imagenette"]
-    seconds = found.groupby("method")[column].median()
-    known = [name for name in theirs if name in seconds]
-    text = "; ".join(f"{name} {seconds[name]:.1f} s" for name in (ours, *known))
-    ratio = seconds[ours] / seconds[known[0]]
-    return Finding(
-        f"Whole fit, Imagenette: {text}; ours takes {ratio:.2f} of the time of {known[0]}",
-        "costs less than the parent" if ratio < 1 else "costs more than the parent",
-    )

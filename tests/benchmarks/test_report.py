@@ -23,6 +23,7 @@ from benchmarks.report.comparisons import (
 from benchmarks.report.finding import NOT_YET
 from benchmarks.report.height_claims import clusters, disk, disk_dimension, disk_small_drift
 from benchmarks.report.markdown import interval, number
+from benchmarks.report.speed_tables import share, speed, tsne_time, umap_time
 from benchmarks.runner import ledger_path
 from benchmarks.summary import Difference
 
@@ -144,6 +145,36 @@ def test_the_order_of_clusters():
     runs = runs_of({"finsler_mds_0.5_3d": 0.99, "finsler_umap_0.5_3d": 0.2},
                    ("clusters",), "height_order")  # fmt: skip
     assert clusters(nothing() | {"clusters": runs}).verdict == "holds in 1 of 2 cases"
+
+
+def times(**seconds):
+    """Seconds of each repeat by method, of whole fits on Imagenette."""
+    rows = [("imagenette", m, r, 9469, s, s, 100.0) for m, all_ in seconds.items()
+            for r, s in enumerate(all_)]  # fmt: skip
+    columns = ["data", "method", "repeat", "rows", "seconds", "cpu", "peak_mib"]
+    return nothing() | {"speed_all": pd.DataFrame(rows, columns=columns)}
+
+
+def test_times_are_compared_repeat_by_repeat():
+    runs = times(umap_2d=(10.0, 20.0, 90.0), umap_3d=(10.0, 10.0, 90.0), finsler_umap=(5.0, 8, 9))
+    assert share(runs["speed_all"], "finsler_umap", "umap_2d") == pytest.approx(0.4)
+    assert pd.isna(share(runs["speed_all"], "finsler_umap", "opentsne_2d"))
+    found = umap_time(runs)
+    assert found.verdict == "costs less"
+    assert "0.40 of the time of UMAP, 2-D" in found.ours
+    assert "0.50 of the time of UMAP, 3-D" in found.ours
+    assert umap_time(times(umap_2d=(1.0,), finsler_umap=(2.0,))).verdict == "costs more"
+    text = speed(runs)
+    assert "| Finsler UMAP, 3-D | 9469 | 12 | 8.0 | 5.0, 8.0, 9.0 | 0.50 (umap_3d) | 100 |" in text
+    assert "Not run yet" in speed(nothing())
+
+
+def test_times_of_tsne_need_all_pairs_and_trees():
+    exact = {"exact_tsne": (10.0,), "exact_finsler_tsne": (30.0,)}
+    assert tsne_time(times(**exact)).verdict == NOT_YET
+    found = tsne_time(times(**exact, opentsne_2d=(10.0,), finsler_tsne=(11.0,)))
+    # 3 times as long, where the paper has 3.9
+    assert found.verdict == "all pairs: costs less; by a tree: costs more than the parent"
 
 
 # ------------------------------------------------------------------ the page
