@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +11,25 @@ from scipy.stats import bootstrap
 
 from benchmarks.ledger import FAILED
 
-__all__ = ["Difference", "difference", "failures", "print_medians", "summary", "values"]
+__all__ = [
+    "Difference",
+    "difference",
+    "failures",
+    "mean_difference",
+    "print_medians",
+    "summary",
+    "values",
+]
 
 RESAMPLES = 5000
 CONFIDENCE = 0.95
 
 
 class Difference(NamedTuple):
-    """Median of paired differences, and its 95 % bootstrap interval; nan with fewer than two."""
+    """Median of paired differences, and its 95 % bootstrap interval; nan with fewer than two.
+
+    Of several data sets: the mean of such medians, ``pairs`` being their number.
+    """
 
     median: float
     low: float
@@ -62,17 +74,29 @@ def difference(ours: pd.Series, theirs: pd.Series) -> Difference:
     middle = float(np.median(gaps))
     if len(gaps) < 2:
         return Difference(middle, np.nan, np.nan, len(gaps))
-    if np.ptp(gaps) == 0:
-        return Difference(middle, middle, middle, len(gaps))
+    return Difference(middle, *_interval(gaps, np.median), len(gaps))
+
+
+def mean_difference(gaps: Sequence[Difference]) -> Difference:
+    """Mean of the median differences of several data sets, which are what is resampled."""
+    medians = np.array([gap.median for gap in gaps if gap.pairs])
+    if len(medians) < 2:
+        return Difference(medians.mean() if len(medians) else np.nan, np.nan, np.nan, len(medians))
+    return Difference(float(medians.mean()), *_interval(medians, np.mean), len(medians))
+
+
+def _interval(sample: np.ndarray, statistic) -> tuple[float, float]:
+    if np.ptp(sample) == 0:
+        return float(sample[0]), float(sample[0])
     found = bootstrap(
-        (gaps,),
-        np.median,
+        (sample,),
+        statistic,
         n_resamples=RESAMPLES,
         confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(0),
     ).confidence_interval
-    return Difference(middle, float(found.low), float(found.high), len(gaps))
+    return float(found.low), float(found.high)
 
 
 def print_medians(runs: pd.DataFrame, controls: tuple[str, ...]) -> None:

@@ -26,16 +26,17 @@ speed and memory, is in [ESTIMATORS.md](ESTIMATORS.md).
 
 **How to read it.** Medians over seeds. Brackets are 95 % bootstrap intervals of the median
 paired difference, seed by seed, on one neighbour graph for all methods of a data set. A data set
-is *won* if the interval lies above 0 and *lost* if it lies below. "Better" *holds* if it is won
-on more than half of the data sets and lost on none; *holds only against 2-D* if so for the
-parent in two dimensions but not for the parent in three, which has as many columns as a map with
-a height. Failed and degenerate runs are counted and named at the end, not averaged in. Methods
-that do not depend on the seed run once.
+is *won* if the interval lies above 0 and *lost* if it lies below; *mean* is the mean over data
+sets of the median difference, its interval that of other draws of data sets. "Better" *holds* if
+it is won on more than half of the data sets and lost on none; *holds only against 2-D* if so for
+the parent in two dimensions but not for the parent in three, which has as many columns as a map
+with a height. Failed and degenerate runs are counted and named at the end, not averaged in.
+Methods that do not depend on the seed run once.
 
 On data with classes the verdict is on the paper's own rule, the best of four drifts by AMI on the
 labels, and says so where no fixed drift (0.01, 0.5) reaches it. That addition, and the least of
-three pairs of runs for a decision, were made after first results were seen; with three seeds an
-interval is the range of three differences.
+three pairs of runs for a decision, were made after first results were seen; where there are only
+three pairs, an interval is the range of three differences.
 
 **What of the paper was at hand.** Its abstract, the beginning of its introduction and part of
 the caption of Figure 1 in its own words, and notes on its protocol, formulas and a few numbers.

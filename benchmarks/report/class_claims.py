@@ -16,6 +16,8 @@ from benchmarks.report.comparisons import (
     verdict,
 )
 from benchmarks.report.finding import NOT_YET, Finding, Runs, middle
+from benchmarks.report.markdown import with_interval
+from benchmarks.summary import mean_difference
 
 # A change of AMI, or of the share of pairs in order, that a reader would call little.
 LITTLE = 0.05
@@ -75,12 +77,13 @@ def third_dimension(all_runs: Runs) -> Finding:
             ours = compare(runs, data, finsler_name(family, 0.5), f"{family}_2d", "ami")
             plain = compare(runs, data, f"{family}_3d", f"{family}_2d", "ami")
             if ours.pairs and plain.pairs:
-                gains.append(ours.median)
-                control.append(plain.median)
+                gains.append(ours)
+                control.append(plain)
         if gains:
+            gain, plain_gain = mean_difference(gains), mean_difference(control)
             parts.append(
-                f"{family}: mean AMI gain over 2-D {np.mean(gains):+.3f} for Finsler at ω = 0.5, "
-                f"{np.mean(control):+.3f} for the Euclidean parent in 3-D ({len(gains)} sets)"
+                f"{family}: mean AMI gain over 2-D {with_interval(gain)} for Finsler at ω = 0.5, "
+                f"{with_interval(plain_gain)} for the Euclidean parent in 3-D ({gain.pairs} sets)"
             )
             verdicts.append(tally(runs, family, 0.5, f"{family}_3d", "ami").holds)
     if not parts:
@@ -97,10 +100,7 @@ def dimension(all_runs: Runs) -> Finding:
                 gap = compare(runs, data, finsler_name("umap", drift, d), f"umap_{d}d", "ami")
                 if gap.pairs > 1:
                     signs.append(np.sign(gap.low) + np.sign(gap.high))
-                    parts.append(
-                        f"{data} {d}-D, ω = {drift:g}: {gap.median:+.3f} "
-                        f"[{gap.low:+.3f}, {gap.high:+.3f}]"
-                    )
+                    parts.append(f"{data} {d}-D, ω = {drift:g}: {with_interval(gap)}")
     if not parts:
         return Finding("", NOT_YET)
     won, lost = signs.count(2.0), signs.count(-2.0)
@@ -116,9 +116,7 @@ def plane(all_runs: Runs) -> Finding:
             gap = compare(runs, data, finsler_name("umap", drift, 2), "umap_2d", "ami")
             if gap.pairs > 1:
                 lows.append(gap.low)
-                parts.append(
-                    f"{data}, ω = {drift:g}: {gap.median:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
-                )
+                parts.append(f"{data}, ω = {drift:g}: {with_interval(gap)}")
     if not parts:
         return Finding("", NOT_YET)
     return Finding(

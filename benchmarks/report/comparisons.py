@@ -12,8 +12,9 @@ import pandas as pd
 
 from benchmarks.experiments import PAPER_DRIFTS
 from benchmarks.report.finding import NOT_YET
+from benchmarks.report.markdown import with_interval
 from benchmarks.scores import SCORES
-from benchmarks.summary import Difference, difference, values
+from benchmarks.summary import Difference, difference, mean_difference, values
 
 __all__ = [
     "DOES_NOT",
@@ -33,11 +34,15 @@ HOLDS, ONLY_2D, DOES_NOT = "holds", "holds only against 2-D", "does not hold"
 
 
 class Tally(NamedTuple):
-    """On how many data sets a method is better, worse and even."""
+    """On how many data sets a method is better, worse and even.
+
+    mean : mean over these data sets of the median difference, with its interval over data sets
+    """
 
     won: int
     lost: int
     even: int
+    mean: Difference | None = None
 
     @property
     def total(self) -> int:
@@ -49,7 +54,10 @@ class Tally(NamedTuple):
         return self.lost == 0 and 2 * self.won > self.total
 
     def __str__(self) -> str:
-        return f"{self.won} won, {self.lost} lost, {self.even} even"
+        words = f"{self.won} won, {self.lost} lost, {self.even} even"
+        if self.mean is None or not self.mean.pairs:
+            return words
+        return f"{words}, mean {with_interval(self.mean)}"
 
 
 def finsler_name(family: str, drift: float, dimension: int = 3) -> str:
@@ -78,6 +86,7 @@ def compare(runs: pd.DataFrame, data: str, ours: str, theirs: str, score: str) -
 def tally(runs: pd.DataFrame, family: str, drift: float | None, parent: str, score: str) -> Tally:
     """Over all data sets; with no drift, the best of four by the labels."""
     won = lost = even = 0
+    gaps = []
     for data in dict.fromkeys(runs.data):
         ours = best_of_four(runs, family, data) if drift is None else finsler_name(family, drift)
         if ours is None:
@@ -85,10 +94,11 @@ def tally(runs: pd.DataFrame, family: str, drift: float | None, parent: str, sco
         gap = compare(runs, data, ours, parent, score)
         if gap.pairs < MIN_PAIRS:
             continue
+        gaps.append(gap)
         won += gap.low > 0
         lost += gap.high < 0
         even += gap.low <= 0 <= gap.high
-    return Tally(won, lost, even)
+    return Tally(won, lost, even, mean_difference(gaps))
 
 
 def verdict(against_2d: Tally, against_3d: Tally) -> str:

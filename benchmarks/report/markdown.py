@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["NOT_RUN", "command", "figure", "interval", "number", "table"]
+__all__ = ["NOT_RUN", "command", "figure", "interval", "number", "table", "with_interval"]
 
 NOT_RUN = "Not run yet.\n"
 
@@ -24,13 +24,23 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
 def interval(gap, digits: int = 3) -> str:
     """[low, high] of a paired difference; the median alone where there is one pair only."""
     if not gap.pairs:
         return ""
     if gap.pairs == 1:
-        return f"{gap.median:+.{digits}f} (one pair)".replace("-", "−")
-    return f"[{gap.low:+.{digits}f}, {gap.high:+.{digits}f}]".replace("-", "−")
+        return f"{_signed(gap.median, digits)} (one pair)"
+    return f"[{_signed(gap.low, digits)}, {_signed(gap.high, digits)}]"
+
+
+def with_interval(gap, digits: int = 3) -> str:
+    """A difference and its interval, where it has one."""
+    middle = _signed(gap.median, digits)
+    return middle if gap.pairs < 2 else f"{middle} {interval(gap, digits)}"
 
 
 def command(name: str) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.ledger import FAILED, FIELDS
-from benchmarks.summary import difference, failures, summary, values
+from benchmarks.summary import Difference, difference, failures, mean_difference, summary, values
 
 
 def by_seed(*numbers):
@@ -81,3 +81,12 @@ def test_a_run_that_stands_twice_counts_once():
     runs = table(line, line, ("iris", "umap_2d", 1, "ami", 0.9, np.nan))
     assert summary(runs)["count"].to_list() == [2]
     assert values(runs, "iris", "umap_2d", "ami").to_list() == [0.5, 0.9]
+
+
+def test_the_mean_over_data_sets_resamples_data_sets():
+    gaps = [Difference(m, m, m, 10) for m in (-1.0, 1.0, 3.0)] + [difference(by_seed(), by_seed())]
+    found = mean_difference(gaps)
+    # of the 27 resamples one has the mean -1 and one the mean 3, each more than 2.5 %
+    assert found == (1.0, -1.0, 3.0, 3)
+    assert mean_difference(gaps[:1])[0] == -1.0
+    assert np.isnan(mean_difference(gaps[3:]).median)
