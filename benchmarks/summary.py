@@ -39,8 +39,11 @@ class Difference(NamedTuple):
 
 def values(runs: pd.DataFrame, data: str, method: str, score: str) -> pd.Series:
     """A score by seed."""
-    chosen = runs[(runs.data == data) & (runs.method == method) & (runs.score == score)]
-    return chosen.drop_duplicates("seed").set_index("seed").value.sort_index()
+    chosen = (runs.data == data) & (runs.method == method) & (runs.score == score)
+    rows = np.flatnonzero(chosen)
+    seeds, first = np.unique(runs.seed.to_numpy()[rows], return_index=True)
+    found = runs.value.to_numpy(dtype=float)[rows[first]]
+    return pd.Series(found, index=pd.Index(seeds, name="seed"), name="value")
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
@@ -58,15 +61,15 @@ def failures(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[runs.score == FAILED][["data", "method", "seed", "note"]].reset_index(drop=True)
 
 
-def difference(ours: pd.Series, theirs: pd.Series) -> Difference:
+def difference(ours: pd.Series, theirs: pd.Series, *, once: bool = False) -> Difference:
     """Paired difference of two scores by seed.
 
-    A method that runs once, because it does not depend on the seed, is paired with every seed
-    of the other.
+    With ``once``, a score that was measured once, because its method does not depend on the
+    seed, is paired with every seed of the other; without, a single run is a single pair.
     """
-    if len(theirs) == 1 and len(ours) > 1:
+    if once and len(theirs) == 1:
         theirs = pd.Series(theirs.iloc[0], index=ours.index)
-    elif len(ours) == 1 and len(theirs) > 1:
+    elif once and len(ours) == 1:
         ours = pd.Series(ours.iloc[0], index=theirs.index)
     gaps = (ours - theirs).dropna().to_numpy(dtype=float)
     if len(gaps) == 0:

@@ -7,7 +7,7 @@ import pandas as pd
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.naming import title_of
 from benchmarks.report.comparisons import compare, finsler_name
-from benchmarks.report.finding import Runs, middle
+from benchmarks.report.finding import Runs, middle, middles
 from benchmarks.report.markdown import NOT_RUN, command, interval, number, table
 from benchmarks.scores import SCORES
 from benchmarks.summary import values
@@ -38,7 +38,7 @@ def _negatives(runs: Runs) -> list[str]:
             one, two = f"one_sided_umap_{w:g}_3d", finsler_name("umap", w)
             cells = []
             for score in ("ami", "sign", "knn15"):
-                cells += [number(middle(found, data, m, score)) for m in (one, two)]
+                cells += [number(v) for v in middles(found, data, (one, two), score)]
             cells.append(interval(compare(found, data, two, one, "ami")))
             cells.append(interval(compare(found, data, two, one, "sign")))
             rows.append((data, f"{w:g}", *cells))
@@ -57,7 +57,7 @@ def _dimension(runs: Runs) -> list[str]:
     for data in dict.fromkeys(runs["dimension"].data):
         for d in (2, 3, 5, 10, 50):
             methods = (f"umap_{d}d", *(finsler_name("umap", w, d) for w in (0.0, 0.01, 0.5)))
-            cells = [number(middle(found, data, m, "ami")) for m in methods]
+            cells = [number(v) for v in middles(found, data, methods, "ami")]
             cells += [interval(compare(found, data, m, methods[0], "ami")) for m in methods[1:]]
             cells.append(number(middle(found, data, methods[3], "sign"), 2))
             rows.append((data, str(d), *cells))
@@ -74,13 +74,13 @@ def _held_height(runs: Runs) -> list[str]:
     for data in dict.fromkeys(runs["held_height"].data):
         for w in (0.01, 0.5):
             held, free = finsler_name("umap", w), f"free_umap_{w:g}_3d"
-            cells = [number(middle(found, data, m, "ami")) for m in (alone, held, free, flat)]
+            cells = [number(v) for v in middles(found, data, (alone, held, free, flat), "ami")]
             cells += [
                 interval(compare(found, data, a, b, "ami"))
                 for a, b in ((held, alone), (free, held), (free, flat))
             ]
-            cells += [number(middle(found, data, m, "sign"), 2) for m in (held, free)]
-            cells += [number(middle(found, data, m, "knn15")) for m in (held, free)]
+            cells += [number(v, 2) for v in middles(found, data, (held, free), "sign")]
+            cells += [number(v) for v in middles(found, data, (held, free), "knn15")]
             rows.append((data, f"{w:g}", *cells))
     header = ("data", "ω", "AMI, map alone", "held", "free", "ω = 0, 3-D", "held − map alone",
               "free − held", "free − ω = 0", "sign, held", "free", "15-NN, held",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from benchmarks.summary import values
 
-__all__ = ["FOLLOWS", "NOT_YET", "Finding", "Runs", "middle"]
+__all__ = ["FOLLOWS", "NOT_YET", "Finding", "Runs", "middle", "middles"]
 
 Runs = dict[str, pd.DataFrame]
 NOT_YET = "not tested here yet"
-# Spearman correlations that a reader would call "follows".
+# Correlations (Spearman's, Kendall's τ) that a reader would call "follows".
 FOLLOWS = 0.8
 
 
@@ -27,3 +28,11 @@ def middle(runs: pd.DataFrame, data: str, method: str, score: str) -> float:
     """Median over seeds; nan where there is no run."""
     found = values(runs, data, method, score)
     return float(found.median()) if len(found) else float("nan")
+
+
+def middles(runs: pd.DataFrame, data: str, methods: Sequence[str], score: str) -> list[float]:
+    """Medians of several methods over the seeds that all of them have; nan where there are none."""
+    by_method = pd.concat([values(runs, data, m, score) for m in methods], axis=1, join="inner")
+    return (
+        [float(v) for v in by_method.median()] if len(by_method) else [float("nan")] * len(methods)
+    )

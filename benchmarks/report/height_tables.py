@@ -31,9 +31,10 @@ def _methods_table(runs: pd.DataFrame, data: str, columns: dict[str, tuple[str, 
 
 HEIGHT_NOTE = (
     "For methods without a height, the largest correlation of any principal axis is given in "
-    "brackets, a choice made in hindsight. *Local scale itself* is no embedding: it is the "
-    "ceiling of "
-    "what density says. Procrustes: 0 is the known plane up to similarity, 1 is no likeness."
+    "brackets, a choice made in hindsight. *Local scale itself* is no embedding: it is what the 15 "
+    "nearest neighbours say of density, and a height that sees farther may say more. *Sign* is of "
+    "neighbour pairs and local scales; for *as printed*, over all pairs and distances. Procrustes: "
+    "0 is the known plane up to similarity, 1 is no likeness."
 )
 
 
@@ -77,7 +78,7 @@ def synthetic(runs: Runs) -> str:
         parts += [
             "500 points in five clusters of exponentially falling size, drawn anew for every "
             "seed. τ: "
-            "Kendall correlation of mean height and label, which is the order of falling size.\n",
+            "Kendall correlation of mean height and label, with which sizes fall in expectation.\n",
             _methods_table(found, "clusters", {
                 "τ": ("height_order",), "height, local scale": ("density_height", "density_axis"),
                 "sign": ("sign",), "AMI": ("ami",), "15-NN": ("knn15",),

@@ -35,9 +35,15 @@ def test_seeds_are_paired_by_their_number():
 
 def test_a_method_that_runs_once_is_paired_with_every_seed():
     many, once = by_seed(1.0, 2.0, 4.0), by_seed(1.0)
-    assert difference(many, once).median == 1.0
-    assert difference(many, once).pairs == 3
-    assert difference(once, many).median == -1.0
+    assert difference(many, once, once=True).median == 1.0
+    assert difference(many, once, once=True).pairs == 3
+    assert difference(once, many, once=True).median == -1.0
+
+
+def test_a_method_that_has_run_once_so_far_is_one_pair():
+    many, unfinished = by_seed(1.0, 2.0, 4.0), by_seed(1.0)
+    assert difference(many, unfinished).pairs == 1
+    assert difference(unfinished, many).median == 0.0
 
 
 def test_one_pair_has_no_interval():
