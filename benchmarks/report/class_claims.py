@@ -192,6 +192,6 @@ def large(all_runs: Runs) -> Finding:
         return Finding("", NOT_YET)
     return Finding(
         f"All 60,000 rows on one core: {'; '.join(parts)}; none failed. UMAP of "
-        "1,000,000 × 50 rows finishes in 3.3 GB (ESTIMATORS.md).",
+        "1,000,000 × 50 rows finishes in 3.2 GiB (ESTIMATORS.md).",
         HOLDS,
     )
