@@ -146,7 +146,7 @@ CLAIMS = (
         "Finsler MDS is unstable and cannot be run beyond 3,000 points.",
         "3,000",
         stated(
-            "The factored update never rises, and 12 iterations of it on 20,000 points take 3.3 GiB "
+            "The factored update never rises; 12 iterations of it on 20,000 points take 3.3 GiB "
             "(ESTIMATORS.md).",
             "does not hold for the factored update",
         ),
