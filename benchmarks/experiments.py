@@ -202,7 +202,7 @@ EXPERIMENTS = {
         "Poincaré maps against Finsler t-SNE",
         ("imagenette",),
         ("poincare_2d",),
-        seeds=1, quick_seeds=1, slow_data=("imagenette",),
+        seeds=3, quick_seeds=1, slow_data=("imagenette",),
     ),
 }  # fmt: skip
 

@@ -118,9 +118,7 @@ def test_few_runs_are_weak_and_a_gain_without_drift_is_said():
     judge = next(c.judge for c in CLAIMS if c.where == "classification table, UMAP")
     scores = {"umap_2d": 0.5, "umap_3d": 0.6, "finsler_umap_0_3d": 0.7, **of_four(0.7)}
     few = judge(nothing() | {"umap": runs_of(scores)})
-    assert (
-        few.verdict == f"{HOLDS}; without drift (ω = 0) as well (weak: 4 seeds on some data sets)"
-    )
+    assert few.verdict == f"{HOLDS}; without drift (ω = 0) as well (weak: as few as 4 seeds)"
     many = judge(nothing() | {"umap": runs_of(scores | {"finsler_umap_0_3d": 0.4}, seeds=8)})
     assert many.verdict == HOLDS
     assert "best of four to ω = 0: 3 won, 0 lost, 0 even" in many.ours
@@ -188,6 +186,18 @@ def test_the_order_of_clusters():
     assert clusters(nothing() | {"clusters": runs}).verdict.startswith(
         "order: holds in 1 of 2 cases"
     )
+
+
+@pytest.mark.parametrize(("level", "words"), [(0.7, HOLDS), (0.3, DOES_NOT)])
+def test_poincare_maps_are_paired_by_seed(level, words):
+    claim = next(c for c in CLAIMS if c.where == "Poincaré maps")
+    ours = {"finsler_tsne_0.5_3d": level, "tsne_2d": 0.5}
+    tsne = runs_of(ours, ("imagenette",), seeds=8)
+    maps = runs_of({"poincare_2d": 0.5}, ("imagenette",), seeds=3)
+    found = claim.judge(nothing() | {"tsne": tsne, "poincare": maps})
+    assert found.verdict == f"{words} (weak: as few as 3 seeds)"
+    assert "t-SNE in 2-D +0.000 [+0.000, +0.000]" in found.ours
+    assert claim.judge(nothing() | {"tsne": tsne}).verdict == NOT_YET
 
 
 def times(**seconds):
