@@ -66,7 +66,7 @@ EXPERIMENTS = {
             *finsler("finsler_mds", HEIGHT_DRIFTS), "finsler_mds_0.5_2d",
             "finsler_mds_gd_0.5_3d", "printed_mds_0.5_3d",
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)), "finsler_umap_0.5_2d",
-            "one_sided_umap_0.5_3d",
+            "one_sided_umap_0.5_3d", "free_umap_0.5_3d",
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)), "finsler_tsne_0.5_2d",
         ),
         redrawn=True, seeds=3, slow_data=("disk:3000",),

@@ -35,9 +35,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         All columns: two for the map and one for the height. More than three are summed over
         all pairs, and refused for large data.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. Over seven labelled data sets, at 0.5 the height orders 80 % of
+        Length of the drift. Over ten labelled data sets, at 0.5 the height orders 80 % of
         neighbour pairs (54 % at 0.01), with the label agreement of t-SNE in as many columns and
-        7 % less 15-NN preservation (medians, benchmarks/RESULTS.md). "auto" takes the largest
+        6 % less 15-NN preservation (medians, benchmarks/RESULTS.md). "auto" takes the largest
         that keeps the neighbourhoods nearly as well as drift 0 does (see
         `finsler_ext.drift_choice`), at the price of two to five fits.
     affinity : {"directed", "harmonic", "symmetrized"}, default="directed"

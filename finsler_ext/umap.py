@@ -60,8 +60,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean UMAP on directed memberships. A small drift leaves
         the height to chance: look at ``skew_fidelity_``. Over ten labelled data sets, at 0.5 the
-        height orders 84 % of neighbour pairs (56 % at 0.01), label agreement and 15-NN
-        preservation being those of UMAP with as many columns; at 0.9 90 %, at 7 % less
+        height orders 84 % of neighbour pairs (57 % at 0.01), label agreement and 15-NN
+        preservation being those of UMAP with as many columns; at 0.9 90 %, at 6 % less
         preservation (medians, benchmarks/RESULTS.md). "auto" takes the largest of 0.3, 0.5,
         0.7, 0.9 at which the embedding keeps at least 90 % of the neighbourhood preservation
         of drift 0; it lays out two to five times, on one graph.
