@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from benchmarks.experiments import EXPERIMENTS
 from benchmarks.scores import SCORES
 from benchmarks.summary import difference, values
 
@@ -20,7 +21,7 @@ HEIGHT_PER_DATA = 0.42
 
 def draw_percent_chart(runs: pd.DataFrame, family: str):
     """Left of each panel worse, right better than the parent in two and three dimensions."""
-    data = list(dict.fromkeys(runs.data))
+    data = [name for name in EXPERIMENTS[family].data if name in set(runs.data)]
     columns = 5
     rows = -(-len(CHARTED) // columns)
     figure, axes = plt.subplots(
