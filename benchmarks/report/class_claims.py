@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.experiments import PAPER_DRIFTS
+from benchmarks.ledger import FAILED
 from benchmarks.report.comparisons import (
     BEST,
     CHOICES,
@@ -185,9 +186,10 @@ def poincare(all_runs: Runs) -> Finding:
 
 def large(all_runs: Runs) -> Finding:
     """Runs that ended; times beside other work would say nothing (see the section on speed)."""
-    parts = []
+    parts, failed = [], 0
     for name in ("full_size", "full_size_tsne"):
         done = all_runs[name]
+        failed += int((done.score == FAILED).sum())
         ours = done[done.method.str.startswith("finsler") & (done.score == "ami")]
         parts += [
             f"{data}, {len(found)} runs of Finsler {'UMAP' if name == 'full_size' else 't-SNE'}"
@@ -196,7 +198,7 @@ def large(all_runs: Runs) -> Finding:
     if not parts:
         return Finding("", NOT_YET)
     return Finding(
-        f"All 60,000 rows on one core: {'; '.join(parts)}; none failed. UMAP of "
+        f"All 60,000 rows on one core: {'; '.join(parts)}; {failed} failed. UMAP of "
         "1,000,000 × 50 rows finishes in 3.2 GiB (ESTIMATORS.md).",
-        HOLDS,
+        DOES_NOT if failed else HOLDS,
     )
