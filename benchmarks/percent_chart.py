@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from benchmarks.experiments import EXPERIMENTS
+from benchmarks.methods import FAMILIES
 from benchmarks.scores import SCORES
 from benchmarks.summary import difference, values
 
@@ -43,12 +44,13 @@ def draw_percent_chart(runs: pd.DataFrame, family: str):
         panel.grid(axis="y", color="0.92")
     axes.flat[0].set_yticks(range(len(data)), [d.partition(":")[0] for d in data])
     axes.flat[0].invert_yaxis()
+    name = FAMILIES[family].title
     handles = [
-        plt.Line2D([], [], marker="s", ls="", color=COLOURS[d], label=f"Finsler {family}, ω = {d}")
+        plt.Line2D([], [], marker="s", ls="", color=COLOURS[d], label=f"Finsler {name}, ω = {d}")
         for d in DRIFTS
     ]
     handles += [
-        plt.Line2D([], [], marker=m, ls="", color="0.3", label=f"against {family} in {where}")
+        plt.Line2D([], [], marker=m, ls="", color="0.3", label=f"against {name} in {where}")
         for m, where in (("o", "two dimensions"), ("^", "three dimensions"))
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=5, fontsize=8, frameon=False)

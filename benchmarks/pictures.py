@@ -13,7 +13,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score
 
@@ -23,7 +22,7 @@ from benchmarks.methods import Embedded, embed
 from benchmarks.naming import title_of
 from benchmarks.percent_chart import draw_percent_chart
 from benchmarks.problem import Problem, problem_of
-from benchmarks.scores import height_scores, truth_scores
+from benchmarks.scores import clusters, height_scores, truth_scores
 
 __all__ = ["draw"]
 
@@ -103,9 +102,7 @@ PICTURES = {
         ),
     ),
 }  # fmt: skip
-GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d")
-# t-SNE takes minutes on the larger sets, and is shown on the small ones.
-SMALL_GALLERY_METHODS = (*GALLERY_METHODS, "tsne_2d", "finsler_tsne_0.5_3d")
+GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d", "tsne_2d", "finsler_tsne_0.5_3d")
 
 
 def draw(experiment: str, *, data_dir: str | None, results: Path, folder: Path) -> None:
@@ -274,18 +271,15 @@ def _legend(figure, axes, marks, kind, picture: Picture, problem: Problem) -> No
 
 def _gallery(data: str, problem: Problem):
     """A row a method; columns: classes, k-means clusters, height."""
-    methods = SMALL_GALLERY_METHODS if data in SMALL else GALLERY_METHODS
     figure, axes = plt.subplots(
-        len(methods), 3, figsize=(3 * PANEL + 0.4, len(methods) * PANEL + 0.6),
-        layout="constrained",
+        len(GALLERY_METHODS), 3, layout="constrained",
+        figsize=(3 * PANEL + 0.4, len(GALLERY_METHODS) * PANEL + 0.6),
     )  # fmt: skip
     labels = problem.dataset.labels
-    for row, method in zip(axes, methods, strict=True):
+    for row, method in zip(axes, GALLERY_METHODS, strict=True):
         embedded = embed(method, problem, 0)
         places, level = _views(embedded, problem)
-        found = KMeans(len(np.unique(labels)), n_init=10, random_state=0).fit_predict(
-            embedded.embedding
-        )
+        found = clusters(np.asarray(embedded.embedding, dtype=np.float64), labels)
         agreement = adjusted_mutual_info_score(labels, found)
         extent = 1.1 * float(np.percentile(np.abs(places), SHOWN_SHARE))
         row[0].set_ylabel(_two_lines(title_of(method)), fontsize=8)

@@ -26,7 +26,7 @@ from benchmarks.methods import Embedded
 from benchmarks.problem import Problem
 from finsler_ext.metrics import neighborhood_preservation
 
-__all__ = ["SCORES", "degenerate", "score"]
+__all__ = ["SCORES", "clusters", "degenerate", "score"]
 
 # Score: (title, +1 where more is better, −1 where less is, 0 where neither).
 SCORES = {
@@ -87,10 +87,10 @@ def score(embedded: Embedded, problem: Problem) -> dict[str, float]:
     labels, scores = problem.dataset.labels, dict(embedded.scores)
     places = Y.shape[1] > 1 or not embedded.has_height
     if labels is not None and places:
-        found = _clusters(Y, labels)
+        found = clusters(Y, labels)
         scores |= agreement_scores(found, labels) | separation_scores(Y, found)
         if embedded.has_height and Y.shape[1] > 2:
-            on_map = _clusters(Y[:, :-1], labels)
+            on_map = clusters(Y[:, :-1], labels)
             scores["ami_map"] = adjusted_mutual_info_score(labels, on_map)
         scores |= classifier_scores(Y, labels)
     if places:
@@ -98,7 +98,8 @@ def score(embedded: Embedded, problem: Problem) -> dict[str, float]:
     return scores | height_scores(embedded, Y, problem) | truth_scores(embedded, Y, problem)
 
 
-def _clusters(Y, labels) -> np.ndarray:
+def clusters(Y, labels) -> np.ndarray:
+    """k-means clusters of an embedding, as many as there are classes."""
     k = len(np.unique(labels))
     return KMeans(k, n_init=KMEANS_STARTS, random_state=0).fit_predict(Y)
 

@@ -95,7 +95,7 @@ def consistency(all_runs: Runs) -> Finding:
 
 def third_dimension(all_runs: Runs) -> Finding:
     """How much of the gain over two dimensions the Euclidean parent has in three, too."""
-    parts, verdicts = [], []
+    parts, verdicts, pairs = [], [], []
     for family in ("umap", "tsne"):
         runs = all_runs[family]
         gains, control = [], []
@@ -112,9 +112,11 @@ def third_dimension(all_runs: Runs) -> Finding:
                 f"{with_interval(plain_gain)} for the Euclidean parent in 3-D ({gain.pairs} sets)"
             )
             verdicts.append(tally(runs, family, 0.5, f"{family}_3d", "ami").holds)
+            pairs += [gap.pairs for gap in (*gains, *control)]
     if not parts:
         return Finding("", NOT_YET)
-    return Finding(". ".join(parts), HOLDS if all(verdicts) else DOES_NOT)
+    result = HOLDS if all(verdicts) else DOES_NOT
+    return Finding(". ".join(parts), result + _few_pairs(min(pairs)))
 
 
 def dimension(all_runs: Runs) -> Finding:
@@ -128,7 +130,7 @@ def plane(all_runs: Runs) -> Finding:
 def _columns(all_runs: Runs, dimensions: tuple[int, ...], words: str) -> Finding:
     """Finsler UMAP against UMAP with as many columns; ω = 0 is given beside, for comparison."""
     runs = pd.concat([all_runs["dimension"], all_runs["umap"]])
-    parts, won, lost, cases = [], 0, 0, 0
+    parts, won, lost, pairs = [], 0, 0, []
     for data in dict.fromkeys(all_runs["dimension"].data):
         for d in dimensions:
             for drift in (0.0, 0.01, 0.5):
@@ -137,13 +139,14 @@ def _columns(all_runs: Runs, dimensions: tuple[int, ...], words: str) -> Finding
                     continue
                 parts.append(f"{data} {d}-D, ω = {drift:g}: {with_interval(gap)}")
                 if drift > 0:
-                    cases += 1
+                    pairs.append(gap.pairs)
                     won += gap.low > 0
                     lost += gap.high < 0
-    if not cases:
+    if not pairs:
         return Finding("", NOT_YET)
-    result = HOLDS if lost == 0 and 2 * won > cases else DOES_NOT
-    return Finding(words + "; ".join(parts), f"{result} ({won} won, {lost} lost of {cases} cases)")
+    result = HOLDS if lost == 0 and 2 * won > len(pairs) else DOES_NOT
+    result += f" ({won} won, {lost} lost of {len(pairs)} cases)"
+    return Finding(words + "; ".join(parts), result + _few_pairs(min(pairs)))
 
 
 def drift_effect(all_runs: Runs) -> Finding:

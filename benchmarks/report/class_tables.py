@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.experiments import DRIFTS
+from benchmarks.methods import FAMILIES
 from benchmarks.naming import title_of
 from benchmarks.report.comparisons import (
     CHOICES,
@@ -20,7 +21,7 @@ from benchmarks.report.markdown import NOT_RUN, command, figure, interval, numbe
 from benchmarks.scores import SCORES
 from benchmarks.summary import values
 
-TITLES = {"umap": "UMAP", "tsne": "t-SNE"}
+TITLES = {family: FAMILIES[family].title for family in ("umap", "tsne")}
 AGREEMENT = ("ami", "ari", "nmi", "homogeneity", "completeness", "v_measure", "fmi")
 SEPARATION = ("silhouette", "davies_bouldin", "calinski_harabasz")
 CLASSIFIERS = ("knn5", "linear")

@@ -9,7 +9,13 @@ from benchmarks.experiments import EXPERIMENTS
 from benchmarks.ledger import FAILED, FIELDS, Ledger, read_runs
 from benchmarks.report import write
 from benchmarks.report.claims import CLAIMS
-from benchmarks.report.class_claims import consistency, drift_effect, third_dimension
+from benchmarks.report.class_claims import (
+    consistency,
+    dimension,
+    drift_effect,
+    plane,
+    third_dimension,
+)
 from benchmarks.report.comparisons import (
     BEST,
     DOES_NOT,
@@ -145,12 +151,32 @@ def test_agreement_is_judged_against_two_and_three_dimensions(level_3d, words):
     assert judge(nothing() | {"umap": worse}).verdict == DOES_NOT
 
 
+@pytest.mark.parametrize("where", ["label-free scores", "supervised table"])
+def test_both_families_are_judged_by_every_kind_of_score(where):
+    families = [c.where.split(", ")[1] for c in CLAIMS if c.where.startswith(where)]
+    assert set(families) == {"UMAP", "t-SNE"}
+
+
 @pytest.mark.parametrize(("level_3d", "words"), [(0.6, HOLDS), (0.7, DOES_NOT)])
 def test_the_gain_of_a_third_dimension(level_3d, words):
-    runs = runs_of({"umap_2d": 0.5, "umap_3d": level_3d, **of_four(0.7)})
-    found = third_dimension(nothing() | {"umap": runs})
+    scores = {"umap_2d": 0.5, "umap_3d": level_3d, **of_four(0.7)}
+    found = third_dimension(nothing() | {"umap": runs_of(scores, seeds=6)})
     assert found.verdict == words
     assert "+0.200 [+0.200, +0.200] for Finsler" in found.ours
+    few = third_dimension(nothing() | {"umap": runs_of(scores, seeds=4)})
+    assert few.verdict == f"{words} (weak: as few as 4 seeds)"
+
+
+@pytest.mark.parametrize(("seeds", "caution"), [(6, ""), (5, " (weak: as few as 5 seeds)")])
+def test_as_many_columns_as_the_parent(seeds, caution):
+    """ω = 0 is shown, but only the drifts are counted."""
+    scores = {"umap_5d": 0.5, "finsler_umap_0_5d": 0.3, "finsler_umap_0.01_5d": 0.6,
+              "finsler_umap_0.5_5d": 0.7}  # fmt: skip
+    runs = runs_of(scores, ("digits",), seeds=seeds)
+    found = dimension(nothing() | {"dimension": runs})
+    assert found.verdict == f"{HOLDS} (2 won, 0 lost of 2 cases){caution}"
+    assert "digits 5-D, ω = 0: −0.200" in found.ours
+    assert plane(nothing() | {"dimension": runs}).verdict == NOT_YET
 
 
 @pytest.mark.parametrize(("spread", "words"), [(0.01, HOLDS), (0.2, DOES_NOT)])
