@@ -169,19 +169,21 @@ EXPERIMENTS = {
         (
             *(f"umap_{d}d" for d in (5, 10, 50)),
             *(m for d in (2, 5, 10, 50) for m in finsler("finsler_umap", (0.0, 0.01, 0.5), d)),
+            *finsler("free_umap", (0.01, 0.5), 2),
         ),
-        slow_data=("imagenette",),
+        seeds=5, slow_data=("imagenette",),
     ),
     "negatives": Experiment(
         "Ablation: one-sided negatives, as in umap-learn, against two-sided ones",
         ("digits", "mnist:10000", "fashion_mnist:10000", "imagenette"),
         finsler("one_sided_umap", (0.01, 0.1, 0.5, 0.9)),
-        slow_data=("mnist:10000", "fashion_mnist:10000", "imagenette"),
+        seeds=5, slow_data=("mnist:10000", "fashion_mnist:10000", "imagenette"),
     ),
     "held_height": Experiment(
         "Ablation: the map alone, without drift, and a height that moves from the start",
         ("digits", "dtd10", "mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
         ("finsler_umap_0_2d", *finsler("free_umap", (0.01, 0.5))),
+        seeds=5,
         slow_data=("mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
     ),
     "density": Experiment(
@@ -195,12 +197,13 @@ EXPERIMENTS = {
         SMALL,
         (*finsler("finsler_tsne", (0.01, 0.5), 2), "exact_tsne_2d", "harmonic_tsne_2d",
          "harmonic_tsne_3d"),
+        seeds=5,
     ),
     "poincare": Experiment(
         "Poincaré maps against Finsler t-SNE",
         ("imagenette",),
         ("poincare_2d",),
-        quick_seeds=1, slow_data=("imagenette",),
+        seeds=3, quick_seeds=1, slow_data=("imagenette",),
     ),
 }  # fmt: skip
 

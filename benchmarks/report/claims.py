@@ -2,13 +2,14 @@
 
 Of the paper, arXiv 2603.11396, the abstract, the beginning of the introduction and part of the
 caption of Figure 1 were at hand in its own words; its protocol, printed formulas and a few
-numbers from notes taken from it. Where only the existence of a comparison is known and not
-what the paper concludes from it, ``wording`` is False and the report says so.
+numbers from notes taken from it; of some comparisons it is only known that the paper makes them,
+not what it concludes. The report marks which is which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import NamedTuple
 
 from benchmarks.report.class_claims import (
@@ -16,6 +17,7 @@ from benchmarks.report.class_claims import (
     consistency,
     dimension,
     drift_effect,
+    free_height,
     large,
     plane,
     poincare,
@@ -35,7 +37,15 @@ from benchmarks.report.height_claims import (
 )
 from benchmarks.report.speed_tables import tsne_time, umap_time
 
-__all__ = ["CLAIMS", "Claim"]
+__all__ = ["CLAIMS", "Claim", "Source"]
+
+
+class Source(Enum):
+    """Where a claim is known from; the value is its mark in the report."""
+
+    WORDS = ""
+    NOTES = " ‡"
+    COMPARISON = " †"
 
 
 class Claim(NamedTuple):
@@ -45,7 +55,7 @@ class Claim(NamedTuple):
     statement: str
     paper: str
     judge: Callable[[Runs], Finding]
-    wording: bool = True
+    source: Source = Source.WORDS
 
 
 def stated(ours: str, result: str):
@@ -64,12 +74,21 @@ CLAIMS = (
         "Finsler UMAP agrees better with labels than UMAP (k-means, AMI).",
         "Imagenette, UMAP: 0.750 ± 0.375; other cells were not at hand",
         agreement("umap"),
+        Source.NOTES,
+    ),
+    Claim(
+        "the same, height never held",
+        "The same, by a layout whose height moves from the first epoch on.",
+        "how its height is optimised is not known",
+        free_height,
+        Source.COMPARISON,
     ),
     Claim(
         "classification table, t-SNE",
         "Finsler t-SNE agrees better with labels than t-SNE (k-means, AMI).",
         "cells were not at hand",
         agreement("tsne"),
+        Source.NOTES,
     ),
     *(
         Claim(
@@ -77,7 +96,7 @@ CLAIMS = (
             "Its clusters are more separate (silhouette).",
             paper,
             agreement(family, "silhouette"),
-            wording=False,
+            Source.COMPARISON,
         )
         for family, title, paper in (
             ("umap", "UMAP", "Imagenette, UMAP: 0.830 ± 0.005"),
@@ -90,7 +109,7 @@ CLAIMS = (
             "Classifiers do better on Finsler embeddings.",
             "not at hand",
             agreement(family, score),
-            wording=False,
+            Source.COMPARISON,
         )
         for family, title in (("umap", "UMAP"), ("tsne", "t-SNE"))
         for score, classifier in (("knn5", "5-NN"), ("linear", "linear"))
@@ -100,35 +119,35 @@ CLAIMS = (
         "The gain is not that of the third dimension alone.",
         "not at hand",
         third_dimension,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "ablation, Finsler in R²",
         "Finsler UMAP in as many columns as UMAP is better, too.",
         "not at hand",
         plane,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "ablation, dimension",
         "The advantage holds in 5, 10 and 50 dimensions.",
         "not at hand",
         dimension,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "ablation, drift",
         "Results change little with ω.",
         "0.001, 0.01, 0.1, 0.5",
         drift_effect,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "Poincaré maps",
         "Finsler t-SNE is better than Poincaré maps on Imagenette.",
         "not at hand",
         poincare,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "abstract, disk",
@@ -136,13 +155,13 @@ CLAIMS = (
         "pictures",
         disk,
     ),
-    Claim("disk", "It does so at small drifts.", "pictures", disk_small_drift, wording=False),
+    Claim("disk", "It does so at small drifts.", "pictures", disk_small_drift, Source.COMPARISON),
     Claim(
         "disk",
         "Planar data in R³ (map and height) is recommended; R² shows the density, too.",
         "pictures",
         disk_dimension,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "disk, MDS",
@@ -153,6 +172,7 @@ CLAIMS = (
             "(ESTIMATORS.md).",
             "does not hold for the factored update",
         ),
+        Source.NOTES,
     ),
     Claim("Swiss roll", "The roll is unrolled and its density shown.", "pictures", roll),
     Claim(
@@ -166,7 +186,7 @@ CLAIMS = (
         "Extending neighbours to k⁺ = 300 helps to order clusters.",
         "pictures",
         extension,
-        wording=False,
+        Source.COMPARISON,
     ),
     Claim(
         "Figure 1, US cities",
@@ -179,12 +199,14 @@ CLAIMS = (
         "Finsler UMAP costs about as much as UMAP.",
         "UMAP 10 s (random start), 16 s (spectral); Finsler UMAP 12 s; another processor",
         umap_time,
+        Source.NOTES,
     ),
     Claim(
         "running time, t-SNE",
         "Finsler t-SNE costs about four times as much as t-SNE, both over all pairs.",
         "2500 s and 9700 s; another processor",
         tsne_time,
+        Source.NOTES,
     ),
     Claim("abstract", "The methods scale to large real data.", "no number", large),
     Claim(
@@ -192,6 +214,7 @@ CLAIMS = (
         "The printed update lowers the stress at every step.",
         "a guarantee, inherited from arXiv 2503.18010",
         printed_update,
+        Source.NOTES,
     ),
     Claim(
         "gradient theorem of Finsler t-SNE",
@@ -202,6 +225,7 @@ CLAIMS = (
             "reverse terms) is right to 1e-9: tests/layout/test_tsne_gradient.py.",
             DOES_NOT,
         ),
+        Source.NOTES,
     ),
     Claim(
         "recipe of the clusters",
@@ -212,5 +236,6 @@ CLAIMS = (
             "13: tests/benchmarks/test_data.py.",
             DOES_NOT,
         ),
+        Source.NOTES,
     ),
 )

@@ -34,9 +34,22 @@ def disk(all_runs: Runs) -> Finding:
     by_radius, by_scale = (_cases(cases) for cases in good.values())
     return Finding(
         "Spearman of the height with the radius and with the local scale, ω = 0.5. "
-        + "; ".join(parts),
+        + "; ".join(parts)
+        + ". Procrustes distance of the map to the disk, in brackets that of the parent's map, at "
+        + f"300, 1000, 3000 points: {_maps_of_the_disk(runs)}",
         f"radius: {by_radius}; local scale: {by_scale}",
     )
+
+
+def _maps_of_the_disk(runs) -> str:
+    parts = []
+    for name, parent in (("mds", "isomap_2d"), ("umap", "umap_2d"), ("tsne", "tsne_2d")):
+        pairs = [
+            [middle(runs, f"disk:{n}", m, "procrustes") for m in (f"finsler_{name}_0.5_3d", parent)]
+            for n in (300, 1000, 3000)
+        ]
+        parts.append(f"{name} " + ", ".join(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in pairs))
+    return "; ".join(parts)
 
 
 def disk_small_drift(all_runs: Runs) -> Finding:

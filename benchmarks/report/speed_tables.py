@@ -52,9 +52,9 @@ def speed(runs: Runs) -> str:
     return text + table(header, rows)
 
 
-def share(found: pd.DataFrame, method: str, parent: str) -> float:
+def share(found: pd.DataFrame, method: str, parent: str, time: str = "seconds") -> float:
     """Median over repeats of a method's time in units of another's; nan where one is missing."""
-    by_repeat = found.pivot_table(index="repeat", columns="method", values="seconds")
+    by_repeat = found.pivot_table(index="repeat", columns="method", values=time)
     if not {method, parent} <= set(by_repeat):
         return float("nan")
     return float((by_repeat[method] / by_repeat[parent]).median())
@@ -85,7 +85,11 @@ def _judge(runs: Runs, ours: str, parents: tuple[str, ...], expected: float) -> 
     known = {name: value for name, value in shares.items() if not pd.isna(value)}
     if parents[0] not in known:
         return Finding("", NOT_YET)
-    words = ", ".join(f"{v:.2f} of the time of {METHODS[name].title}" for name, v in known.items())
+    words = ", ".join(
+        f"{value:.2f} of the time of {METHODS[name].title} "
+        f"({share(found, ours, name, 'cpu'):.2f} of its processor time)"
+        for name, value in known.items()
+    )
     first = known[parents[0]]
     if abs(first / expected - 1) <= LITTLE_TIME:
         return Finding(words, HOLDS)
