@@ -182,7 +182,7 @@ EXPERIMENTS = {
     "held_height": Experiment(
         "Ablation: the map alone, without drift, and a height that moves from the start",
         ("digits", "dtd10", "mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
-        ("finsler_umap_0_2d", *finsler("free_umap", (0.01, 0.5))),
+        ("finsler_umap_0_2d", *finsler("free_umap", PAPER_DRIFTS)),
         seeds=5,
         slow_data=("mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
     ),

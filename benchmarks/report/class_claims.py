@@ -97,19 +97,13 @@ def free_height(all_runs: Runs) -> Finding:
     controls = ["umap_2d", "umap_3d", finsler_name("umap", 0.0)]
     named = free.assign(method=free.method.str.replace("free_umap", "finsler_umap"))
     runs = pd.concat([named, parents[parents.method.isin(controls)]])
-    parts, verdicts, tallies = [], [], []
-    for drift in (0.01, 0.5):
-        two, three, none = (tally(runs, "umap", drift, name, "ami") for name in controls)
-        free_sign, held_sign = (
-            _median_sign(found, free.data.unique(), drift) for found in (named, parents)
-        )
-        parts.append(
-            f"ω = {drift:g}: to 2-D {two}; to 3-D {three}; to ω = 0 {none}; sign {free_sign:.2f}, "
-            f"held {held_sign:.2f}"
-        )
-        verdicts.append(f"ω = {drift:g}: {verdict(two, three)}")
-        tallies += [two, three]
-    return Finding(". ".join(parts) + ".", "; ".join(verdicts) + _few_runs(tallies))
+    found = agreement("umap")(all_runs | {"umap": runs})
+    signs = (_median_sign(layout, free.data.unique(), 0.5) for layout in (named, parents))
+    words = "{:.2f} and, held, {:.2f}".format(*signs)
+    return Finding(
+        f"On {free.data.nunique()} data sets. {found.ours} Sign at ω = 0.5: {words}.",
+        found.verdict,
+    )
 
 
 def consistency(all_runs: Runs) -> Finding:
