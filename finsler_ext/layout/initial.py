@@ -6,25 +6,19 @@ The graph is symmetrised here, for the eigenvectors only.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 
 from finsler_ext._threads import one_blas_thread
+from finsler_ext.layout.eigenvectors import leading_eigenvectors
 
 __all__ = ["initial_positions", "spectral_map"]
 
 # umap-learn's figures: every column spans [0, 10], with a little noise to break ties.
 EXTENT = 10.0
 NOISE = 1e-4
-# Below this size a dense eigensolver is faster and never fails.
-DENSE_SIZE = 256
-# Subspace of the iterative eigensolver. Positions are a start, so a loose tolerance will do.
-KRYLOV_VECTORS = 40
-EIGEN_TOLERANCE = 1e-4
 
 
 def initial_positions(init, n_columns: int, graph, X, random_state) -> np.ndarray:
@@ -125,26 +119,7 @@ def _eigenvectors(symmetric, n_columns, random_state):
     root = 1.0 / np.sqrt(np.asarray(symmetric.sum(axis=1)).ravel())
     scale = scipy.sparse.dia_array((root[None, :], [0]), shape=(n, n))
     operator = scipy.sparse.csr_array(scale @ symmetric @ scale)
-    wanted = n_columns + 1
-    if n <= DENSE_SIZE:
-        _, vectors = scipy.linalg.eigh(operator.toarray(), subset_by_index=[n - wanted, n - 1])
-        return _signed(vectors[:, ::-1][:, 1:])
-    try:
-        values, vectors = eigsh(
-            operator,
-            k=wanted,
-            which="LA",
-            ncv=min(n - 1, max(2 * wanted + 1, KRYLOV_VECTORS)),
-            tol=EIGEN_TOLERANCE,
-            v0=random_state.uniform(-1.0, 1.0, size=n),
-            maxiter=5 * n,
-        )
-    except ArpackNoConvergence as failure:
-        values, vectors = failure.eigenvalues, failure.eigenvectors
-        missing = wanted - len(values)
-        filler = random_state.normal(scale=n**-0.5, size=(n, missing))
-        values, vectors = np.append(values, np.full(missing, -1.0)), np.hstack([vectors, filler])
-    return _signed(vectors[:, np.argsort(-values)][:, 1:])
+    return _signed(leading_eigenvectors(operator, n_columns + 1, random_state)[:, 1:])
 
 
 def _signed(vectors):
