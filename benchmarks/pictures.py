@@ -102,7 +102,9 @@ PICTURES = {
         ),
     ),
 }  # fmt: skip
-GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d", "tsne_2d", "finsler_tsne_0.5_3d")
+GALLERY_METHODS = ("umap_2d", "finsler_umap_0.5_3d")
+# t-SNE takes minutes on the larger sets, and is shown on the small ones.
+SMALL_GALLERY_METHODS = (*GALLERY_METHODS, "tsne_2d", "finsler_tsne_0.5_3d")
 
 
 def draw(experiment: str, *, data_dir: str | None, results: Path, folder: Path) -> None:
@@ -271,12 +273,13 @@ def _legend(figure, axes, marks, kind, picture: Picture, problem: Problem) -> No
 
 def _gallery(data: str, problem: Problem):
     """A row a method; columns: classes, k-means clusters, height."""
+    methods = SMALL_GALLERY_METHODS if data in SMALL else GALLERY_METHODS
     figure, axes = plt.subplots(
-        len(GALLERY_METHODS), 3, layout="constrained",
-        figsize=(3 * PANEL + 0.4, len(GALLERY_METHODS) * PANEL + 0.6),
+        len(methods), 3, figsize=(3 * PANEL + 0.4, len(methods) * PANEL + 0.6),
+        layout="constrained",
     )  # fmt: skip
     labels = problem.dataset.labels
-    for row, method in zip(axes, GALLERY_METHODS, strict=True):
+    for row, method in zip(axes, methods, strict=True):
         embedded = embed(method, problem, 0)
         places, level = _views(embedded, problem)
         found = clusters(np.asarray(embedded.embedding, dtype=np.float64), labels)
