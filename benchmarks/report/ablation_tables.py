@@ -111,8 +111,8 @@ def _held_height(runs: Runs) -> list[str]:
         "move from the first epoch on, at one rate. Where *held* agrees with *map alone* and "
         "*free* with ω = 0, label agreement is that of a map in two or in three columns, whatever "
         "the drift; where an interval excludes 0, the drift or the schedule has a part in it. "
-        "What *free* gains in label agreement it loses in *sign*, and on the disks above its height "
-        "follows nothing from 1,000 points on.\n",
+        "What *free* gains in label agreement it loses in *sign*, and on the disks above its "
+        "height follows nothing from 1,000 points on.\n",
         command("held_height"),
         f"Mean AMI differences over data sets. {'. '.join(means)}.\n" if rows else "",
         _or_not_run(header, rows),
