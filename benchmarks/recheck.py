@@ -11,9 +11,10 @@ import pandas as pd
 
 from benchmarks.experiments import Cell, cells
 from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.processor import AVX512
 from benchmarks.runner import ledger_path, run
 
-__all__ = ["differences", "finished_cells", "recheck", "sample"]
+__all__ = ["differences", "finished_cells", "recheck", "sample", "with_avx512"]
 
 # What may differ: time is not a result.
 NOT_COMPARED = ("seconds",)
@@ -44,9 +45,29 @@ def recheck(
     say=print,
 ) -> pd.DataFrame:
     """Run cells again, beside the ledgers, and return the scores that differ: was and is."""
+    marked = with_avx512(chosen, folder)
     with TemporaryDirectory() as again:
-        run(chosen, data_dir=data_dir, folder=Path(again), workers=workers, say=say)
+        for avx512 in (False, True):
+            todo = [cell for cell in chosen if (cell in marked) == avx512]
+            if todo:
+                options: dict = {"workers": workers, "avx512": avx512, "say": say}
+                run(todo, data_dir=data_dir, folder=Path(again), **options)
         return differences(chosen, folder, Path(again))
+
+
+def with_avx512(chosen: Sequence[Cell], folder: Path) -> set[Cell]:
+    """The cells that were run with AVX-512; they repeat on a processor that has it only."""
+    marked = set()
+    for name in {cell.experiment for cell in chosen}:
+        runs = read_runs([ledger_path(name, folder)])
+        runs = runs[runs.note == AVX512]
+        keys = set(zip(runs.data, runs.method, runs.seed, strict=True))
+        marked |= {
+            cell
+            for cell in chosen
+            if cell.experiment == name and (cell.data, cell.method, cell.seed) in keys
+        }
+    return marked
 
 
 def differences(chosen: Sequence[Cell], before: Path, after: Path) -> pd.DataFrame:

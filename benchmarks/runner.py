@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -15,6 +14,7 @@ from tqdm import tqdm
 from benchmarks.experiments import EXPERIMENTS, Cell, cells
 from benchmarks.ledger import FAILED, RESULTS, Ledger, read_runs
 from benchmarks.methods import family_of
+from benchmarks.processor import worker_environment
 
 __all__ = ["expected_seconds", "ledger_path", "open_cells", "run", "run_cell"]
 
@@ -84,46 +84,39 @@ def run_cell(cell: Cell, data_dir: str | None, n_threads: int = 1) -> tuple[dict
     return score(embedded, problem) | {"seconds": seconds}, ""
 
 
-def _limit_threads() -> None:
-    """One core per worker: workers run side by side."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-
-
 def run(
     todo: Sequence[Cell],
     *,
     data_dir: str | None = None,
     folder: Path = RESULTS,
     workers: int = 1,
+    avx512: bool = False,
     say=print,
 ) -> None:
-    """Run cells and append them to the ledgers of their experiments as they finish."""
+    """Run cells and append them to the ledgers of their experiments as they finish.
+
+    ``avx512`` allows workers the instructions that they are held from otherwise.
+    """
     ledgers = {name: Ledger(ledger_path(name, folder)) for name in {c.experiment for c in todo}}
     cost = dict(zip(todo, expected_seconds(todo, folder), strict=True))
     total = sum(cost.values())
     say(f"{len(todo)} runs, about {_clock(total / workers)} on {workers} core(s)")
     if not todo:
         return
-    environment = dict(os.environ)
-    _limit_threads()
-    try:
-        with (
-            ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-            tqdm(total=total, unit="s", bar_format=BAR) as bar,
-        ):
-            waiting = {}
-            queue = iter(todo)
-            for cell in queue:
-                waiting[pool.submit(run_cell, cell, data_dir)] = cell
-                if len(waiting) < workers:
-                    continue
-                _collect(waiting, ledgers, cost, bar)
-            while waiting:
-                _collect(waiting, ledgers, cost, bar)
-    finally:
-        os.environ.clear()
-        os.environ.update(environment)
+    with (
+        worker_environment(avx512=avx512),
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+        tqdm(total=total, unit="s", bar_format=BAR) as bar,
+    ):
+        waiting = {}
+        queue = iter(todo)
+        for cell in queue:
+            waiting[pool.submit(run_cell, cell, data_dir)] = cell
+            if len(waiting) < workers:
+                continue
+            _collect(waiting, ledgers, cost, bar)
+        while waiting:
+            _collect(waiting, ledgers, cost, bar)
 
 
 BAR = "{desc}{percentage:3.0f} %|{bar:20}| {elapsed} gone, {remaining} left"

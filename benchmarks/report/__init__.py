@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.experiments import EXPERIMENTS, cells
 from benchmarks.ledger import Ledger, read_runs
+from benchmarks.processor import AVX512
 from benchmarks.report import ablation_tables, class_tables, height_tables, speed_tables
 from benchmarks.report.claims import CLAIMS
 from benchmarks.report.markdown import table
@@ -79,6 +80,16 @@ def _failed(runs: dict[str, pd.DataFrame]) -> str:
     return text + "\n\n" + table(("data", "method", "seeds", "why"), rows)
 
 
+def _with_avx512(runs: dict[str, pd.DataFrame]) -> str:
+    """How many runs of which experiments were not held to AVX2."""
+    parts = []
+    for name in EXPERIMENTS:
+        marked = runs[name][runs[name].note == AVX512]
+        if len(marked):
+            parts.append(f"{len(marked.drop_duplicates(['data', 'method', 'seed']))} of {name}")
+    return ", ".join(parts) or "none"
+
+
 def _commands(runs: dict[str, pd.DataFrame], results: Path) -> str:
     rows = []
     for name, experiment in EXPERIMENTS.items():
@@ -92,7 +103,10 @@ def _commands(runs: dict[str, pd.DataFrame], results: Path) -> str:
         "the data "
         "that are not generated, and `--workers 2` runs on two cores. A run that is repeated "
         "gives the same numbers: `python -m benchmarks recheck --runs 20 --data-dir DIR` repeats "
-        "some, drawn at random, and compares all their scores.\n\n"
+        "some, drawn at random, and compares all their scores. Runs are held to AVX2 (see "
+        f"`benchmarks/processor.py`), but for {_with_avx512(runs)}, which the CSV files mark "
+        f"“{AVX512}”: those repeat on a processor with AVX-512 only, and on another give what "
+        "another seed would.\n\n"
         + table(("command", "question", "runs here"), rows)
         + "\n\n    python -m benchmarks figures --data-dir DIR\n    python -m benchmarks report"
     )
