@@ -26,11 +26,8 @@ def is_symmetric(P) -> bool:
     return bool(abs(P - P.T).max() <= 1e-6 * abs(P).max())
 
 
-def initial_embedding(initialization, n_components: int, P, X, omega_norm: float, random_state):
+def initial_embedding(initialization, n_components: int, P, X, random_state, *, flat: bool):
     """Start of shape (n, n_components).
-
-    The map has n_components − 1 columns, and the height is zero; without asymmetry nothing
-    would ever move a zero height, so all columns are then map columns.
 
     Parameters
     ----------
@@ -38,6 +35,8 @@ def initial_embedding(initialization, n_components: int, P, X, omega_norm: float
         columns
     P : sparse matrix, affinities
     X : array or sparse matrix of features, or None
+    flat : bool
+        Whether the map has one column fewer, and the height is zero.
     """
     n, m = P.shape[0], n_components
     if not isinstance(initialization, str):
@@ -53,8 +52,7 @@ def initial_embedding(initialization, n_components: int, P, X, omega_norm: float
     if initialization not in NAMES:
         raise ValueError(f"initialization must be an array or one of {NAMES}, got "
                          f"{initialization!r}.")  # fmt: skip
-    euclidean = omega_norm == 0 or m == 1 or is_symmetric(P)
-    columns = m if euclidean else m - 1
+    columns = m - 1 if flat else m
     random_state = check_random_state(random_state)
     with one_blas_thread():
         if initialization == "pca" and X is not None:

@@ -311,7 +311,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "rest goes round in circles, which no drift can show.",
                 stacklevel=3,
             )
-        warn_of_chance(self.skew_fidelity_, self.omega_norm_, stacklevel=3)
+        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=3)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.linalg import cg
 from scipy.stats import spearmanr
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.randers import height
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "neighborhood_preservation",
     "skew_fidelity",
     "skew_pairs",
+    "skew_potential",
 ]
 
 # More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced
@@ -31,6 +34,8 @@ MAX_RANKED_PAIRS = 1_000_000
 MAX_PAIRS = 4_000_000
 # Scales (or distances) that differ by less than this share are equal but for rounding.
 ROUNDING = 1e-5
+# Of the potential of directed distances, relative.
+POTENTIAL_TOLERANCE = 1e-6
 
 
 class SkewFidelity(NamedTuple):
@@ -143,6 +148,35 @@ def _distance_skew(distances):
         skew = there - back
         skew[np.abs(skew) < ROUNDING * (there + back)] = 0.0
     return source, target, skew
+
+
+def skew_potential(distances) -> np.ndarray:
+    """The levels s with the least Σ (s_j − s_i − (D_ij − D_ji))² over pairs known both ways.
+
+    Points of which no pair is known both ways are nan. Groups of points without a known pair
+    between them have zero mean each.
+
+    Examples
+    --------
+    >>> skew_potential(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    array([-1.,  1.])
+    """
+    source, target, skew = _distance_skew(distances)
+    known = np.isfinite(skew)
+    source, target, skew = source[known], target[known], skew[known]
+    n = distances.shape[0]
+    ones = np.ones(source.size)
+    pairs = scipy.sparse.coo_array((ones, (source, target)), shape=(n, n)).tocsr()
+    pairs = pairs + pairs.T
+    degree = np.asarray(pairs.sum(axis=1)).ravel()
+    inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
+    diagonal, scaling = (
+        scipy.sparse.dia_array((d[None, :], [0]), shape=(n, n)) for d in (degree, inverse)
+    )
+    surplus = np.bincount(target, skew, n) - np.bincount(source, skew, n)
+    with one_blas_thread():
+        level, _ = cg(diagonal - pairs, surplus, M=scaling, rtol=POTENTIAL_TOLERANCE)
+    return np.where(degree > 0, level, np.nan)
 
 
 def is_directed(D) -> bool:

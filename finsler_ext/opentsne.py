@@ -6,19 +6,25 @@ openTSNE.sklearn.TSNE is of openTSNE.TSNE.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import openTSNE
 import scipy.sparse
 from openTSNE.affinity import Affinities
-from openTSNE.tsne import OptimizationInterrupt, TSNEEmbedding
+from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift_choice import choose_drift, least_sign, warn_of_chance
+from finsler_ext.drift_choice import DriftChoice, choose_drift, warn_of_chance
+from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
+from finsler_ext.layout.height_mode import EUCLIDEAN, FREE, HELD, check_height, height_mode
+from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.tsne_descent import FinslerDescent
 from finsler_ext.layout.tsne_gradient import FinslerGradient, check_dof, choose_method
-from finsler_ext.metrics import density_height, is_directed, skew_fidelity
+from finsler_ext.layout.tsne_schedule import Phase, TsneLayout, TsneSchedule
+from finsler_ext.metrics import density_height, is_directed, skew_fidelity, skew_potential
 from finsler_ext.randers import check_omega_norm
 
 __all__ = ["FinslerTSNE"]
@@ -28,6 +34,8 @@ AUTO = "auto"
 EARLY_EXAGGERATION = 12
 # Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
 AUTO_NEIGHBORS = 15
+# Stands for a drift that is not known yet.
+ANY_DRIFT = 0.5
 
 
 class FinslerTSNE(openTSNE.TSNE):
@@ -82,6 +90,7 @@ class FinslerTSNE(openTSNE.TSNE):
         affinity="directed",
         geodesic_neighbors=None,
         local_scale=None,
+        height="auto",
     ):
         given = dict(locals())
         for name in self._get_param_names():
@@ -104,12 +113,16 @@ class FinslerTSNE(openTSNE.TSNE):
         openTSNE.TSNEEmbedding
         """
         X = self._checked(X)
+        if affinities is None and X is not None:
+            affinities = self._affinities(X)
+        layout = self._layouts(X, affinities, initialization)
         if self.omega_norm == AUTO:
-            return self._fit_auto(X, affinities, initialization)
-        embedding = self._prepare(X, affinities, initialization, self.omega_norm)
-        embedding = self._descend(embedding)
-        self._score(embedding, X)
-        return embedding
+            found = self._at_best_drift(X, layout)
+        else:
+            found = layout(check_omega_norm(self.omega_norm))
+        self.height_, self.islands_ = found.height, found.islands
+        self._score(found.embedding, X)
+        return found.embedding
 
     def prepare_initial(self, X=None, affinities=None, initialization=None):
         """The start of the optimisation; parameters as in `fit`.
@@ -121,7 +134,15 @@ class FinslerTSNE(openTSNE.TSNE):
                 "omega_norm='auto' compares finished embeddings, so prepare_initial cannot use "
                 "it. Give a number such as 0.5, or call fit."
             )
-        return self._prepare(self._checked(X), affinities, initialization, self.omega_norm)
+        X = self._checked(X)
+        if affinities is None and X is not None:
+            affinities = self._affinities(X)
+        self._check_affinities(X, affinities)
+        omega_norm = check_omega_norm(self.omega_norm)
+        start, mode, _ = self._start(X, affinities, initialization, omega_norm)
+        self.height_ = HELD if mode == HELD else FREE
+        self.embedding_ = self._build(affinities, start, omega_norm)
+        return self.embedding_
 
     def _checked(self, X):
         check_dof(self.dof)
@@ -140,13 +161,10 @@ class FinslerTSNE(openTSNE.TSNE):
             ensure_all_finite=self.metric != "precomputed",
         )
 
-    def _prepare(self, X, affinities, initialization, omega_norm):
-        omega_norm = check_omega_norm(omega_norm)
-        if X is None and affinities is None:
-            raise ValueError("At least one of X and affinities must be given.")
+    def _check_affinities(self, X, affinities):
         if affinities is None:
-            affinities = self._affinities(X)
-        elif not isinstance(affinities, Affinities):
+            raise ValueError("At least one of X and affinities must be given.")
+        if not isinstance(affinities, Affinities):
             raise ValueError(
                 "affinities must be an instance of openTSNE.affinity.Affinities, got "
                 f"{type(affinities).__name__}. Wrap a matrix in PrecomputedDirected."
@@ -154,23 +172,36 @@ class FinslerTSNE(openTSNE.TSNE):
         P = affinities.P
         if X is not None and X.shape[0] != P.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, affinities have {P.shape[0]}.")
+
+    def _start(self, X, affinities, initialization, omega_norm, random_state=None):
+        """Initial positions, what becomes of their height, and whether their frame stays."""
+        given = self.initialization if initialization is None else initialization
+        m, P = self.n_components, affinities.P
+        columns = None if isinstance(given, str) else np.shape(np.atleast_2d(given))[1]
+        check_height(self.height, m, columns, "an initialization")
+        mode = height_mode(self.height, m, omega_norm, is_symmetric(P), columns)
         start = initial_embedding(
-            self.initialization if initialization is None else initialization,
-            self.n_components,
+            given,
+            m,
             P,
             None if self.metric == "precomputed" else X,
-            omega_norm,
-            self.random_state,
+            self.random_state if random_state is None else random_state,
+            flat=mode == HELD,
         )
+        return start, mode, columns == m
+
+    def _build(self, affinities, start, omega_norm):
+        """openTSNE's embedding object, with the gradient of the drift."""
         gradient = self.negative_gradient_method
         if not callable(gradient):
-            chosen = choose_method(gradient, P.shape[0], self.n_components)
-            self._say(f"Gradient: {chosen}, {P.shape[0]} points, omega_norm={omega_norm:g}")
+            chosen = choose_method(gradient, *start.shape)
+            self._say(
+                f"Gradient: {chosen}, {start.shape[0]} points, {start.shape[1]} columns, "
+                f"omega_norm={omega_norm:g}"
+            )
             # "auto" stays "auto": it decides anew when a layout outgrows its grid
             gradient = FinslerGradient(omega_norm, gradient)
-        self.omega_norm_ = omega_norm
-        self.affinities_ = affinities
-        self.embedding_ = TSNEEmbedding(
+        return TSNEEmbedding(
             start,
             affinities,
             random_state=self.random_state,
@@ -180,7 +211,6 @@ class FinslerTSNE(openTSNE.TSNE):
             momentum=self.final_momentum,
             **{name: getattr(self, name) for name in _PASSED_ON},
         )
-        return self.embedding_
 
     def _affinities(self, X):
         self._say("Finding directed neighbours")
@@ -199,79 +229,106 @@ class FinslerTSNE(openTSNE.TSNE):
             local_scale=self.local_scale,
         )
 
-    def _descend(self, embedding):
-        """Both phases of openTSNE, in place: after Ctrl-C, embedding_ is what was reached."""
+    def _phases(self) -> list[Phase]:
         early = self.early_exaggeration
         if early == AUTO:
             early = max(EARLY_EXAGGERATION, self.exaggeration or 1)
-        phases = (
-            (self.early_exaggeration_iter, early, self.initial_momentum),
-            (self.n_iter, self.exaggeration, self.final_momentum),
-        )
-        try:
-            for n_iter, exaggeration, momentum in phases:
-                embedding.optimize(
-                    n_iter=n_iter,
-                    exaggeration=exaggeration,
-                    momentum=momentum,
-                    inplace=True,
-                    propagate_exception=True,
-                )
-        except OptimizationInterrupt as stop:  # a callback has seen enough
-            embedding = stop.final_embedding
-        gradient = embedding.gradient_descent_params["negative_gradient_method"]
-        if isinstance(gradient, FinslerGradient) and len(gradient.used) > 1:
-            steps = ", ".join(f"{count} by {method}" for method, count in gradient.used.items())
-            self._say(f"Gradient: {steps}, as the grid was small enough or not")
-        return embedding
+        return [
+            Phase(self.early_exaggeration_iter, early, self.initial_momentum),
+            Phase(self.n_iter, self.exaggeration, self.final_momentum),
+        ]
 
-    def _fit_auto(self, X, affinities, initialization):
-        random_state = check_random_state(self.random_state)
-        seed = random_state.randint(np.iinfo(np.int32).max)
-        if affinities is None:
-            affinities = self._affinities(X)
-        P = scipy.sparse.csr_array(affinities.P)
+    def _layouts(self, X, affinities, initialization):
+        """A function from a drift to a layout; its layouts share starts and first acts.
+
+        Without a drift (None) it returns the layout before the drift acts.
+        """
+        self._check_affinities(X, affinities)
+        self.affinities_ = affinities
+        seed = self.random_state
+        if self.omega_norm == AUTO:  # every trial has the same start
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        schedules: dict[str, TsneSchedule] = {}
+
+        def schedule(omega_norm):
+            start, mode, frame_stays = self._start(X, affinities, initialization, omega_norm, seed)
+            if callable(self.negative_gradient_method):
+                mode = EUCLIDEAN  # a gradient of the user's: nothing is known of it
+            if mode not in schedules:
+                schedules[mode] = TsneSchedule(
+                    partial(self._build, affinities),
+                    start,
+                    self._phases(),
+                    mode=mode,
+                    find_axis=not frame_stays,
+                    level=self._level(X, affinities),
+                    tolerance=self._tolerance(X, affinities),
+                )
+            return schedules[mode]
+
+        def show(embedding):
+            self.embedding_ = embedding  # after Ctrl-C it is what was reached
+
+        def layout(omega_norm):
+            if omega_norm is None:
+                return schedule(ANY_DRIFT).before_drift(show)
+            self.omega_norm_ = omega_norm
+            return schedule(omega_norm).at(omega_norm, show)
+
+        return layout
+
+    def _at_best_drift(self, X, layout):
+        affinities = self.affinities_
+        tried: dict[float, TsneLayout] = {}
 
         def embed(omega_norm):
             self._say(f"omega_norm='auto': trying {omega_norm:g}")
-            start = initialization
-            if start is None:
-                features = None if self.metric == "precomputed" else X
-                start = initial_embedding(
-                    self.initialization, self.n_components, P, features, omega_norm, seed
-                )
-            embedding = self._descend(self._prepare(X, affinities, start, omega_norm))
-            reached[omega_norm] = embedding
-            return np.array(embedding)
+            tried[omega_norm] = layout(omega_norm)
+            return np.array(tried[omega_norm].embedding)
 
-        reached: dict[float, TSNEEmbedding] = {}
+        P = scipy.sparse.csr_array(affinities.P)
         neighbors = getattr(affinities, "neighbors", None)
-        choice, _ = choose_drift(
-            embed,
-            lambda embedding: self._fidelity(embedding, X, affinities),
-            _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
-        )
+        if is_symmetric(affinities.P):
+            choice = DriftChoice(0.0, "the data has no asymmetry to show: affinities are symmetric")
+        else:
+            choice = choose_drift(
+                layout(None),
+                embed,
+                lambda embedding: self._fidelity(embedding, X, affinities),
+                _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
+            )
         self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
         self.drift_choice_ = choice
         self.omega_norm_ = choice.omega_norm
-        self.affinities_ = affinities
-        self.embedding_ = reached[choice.omega_norm]
-        self._score(self.embedding_, X)
-        return self.embedding_
+        return tried.get(choice.omega_norm) or layout(choice.omega_norm)
+
+    def _directed_input(self, X, affinities):
+        """Directed distances, if the asymmetry comes from them; rows are sources."""
+        if self.metric == "precomputed" and X is not None and is_directed(X):
+            return X
+        if callable(self.metric) and getattr(affinities, "directed_input", False):
+            return affinities.neighbor_distances()
+        if getattr(affinities, "local_scale", None) is not None:
+            return None
+        # affinities given as they are: the larger p_ij, the shorter the way from i to j
+        length = scipy.sparse.csr_array(affinities.P, copy=True)
+        length.data = -np.log(length.data / length.data.max())
+        return length
+
+    def _level(self, X, affinities):
+        """What heights follow: the potential of directed distances, or the log local scale."""
+        distances = self._directed_input(X, affinities)
+        return log_level(affinities.local_scale) if distances is None else skew_potential(distances)
+
+    def _tolerance(self, X, affinities):
+        given = self.local_scale is not None or self._directed_input(X, affinities) is not None
+        return GIVEN_TOLERANCE if given else NOISY_TOLERANCE
 
     def _fidelity(self, embedding, X, affinities):
-        P = affinities.P
-        if self.metric == "precomputed" and X is not None and is_directed(X):
-            return skew_fidelity(embedding, distances=X)
-        if callable(self.metric) and getattr(affinities, "directed_input", False):
-            return skew_fidelity(embedding, distances=affinities.neighbor_distances())
-        scale = getattr(affinities, "local_scale", None)
-        if scale is not None:
-            return skew_fidelity(embedding, graph=P, local_scale=scale)
-        # affinities given as they are: the larger p_ij, the shorter the way from i to j
-        length = scipy.sparse.csr_array(P, copy=True)
-        length.data = -np.log(length.data / length.data.max())
-        return skew_fidelity(embedding, distances=length)
+        distances = self._directed_input(X, affinities)
+        if distances is not None:
+            return skew_fidelity(embedding, distances=distances)
+        return skew_fidelity(embedding, graph=affinities.P, local_scale=affinities.local_scale)
 
     def _score(self, embedding, X):
         """Say how much of the asymmetry the height carries."""
@@ -285,8 +342,12 @@ class FinslerTSNE(openTSNE.TSNE):
         )
         self._say(str(self.skew_fidelity_))
         if not is_symmetric(self.affinities_.P):
-            drift = self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, least=least_sign(drift), stacklevel=4)
+            warn_of_chance(
+                self.skew_fidelity_,
+                self.omega_norm_,
+                directed=self._directed_input(X, self.affinities_) is not None,
+                stacklevel=4,
+            )
 
     def _say(self, message: str) -> None:
         if self.verbose:

@@ -15,7 +15,12 @@ from umap.utils import ts
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext._umap.composition import combined_graph, combined_parameters
 from finsler_ext._umap.embedding import embed
-from finsler_ext._umap.graph import build_graph, find_neighbors, supervise
+from finsler_ext._umap.graph import (
+    build_graph,
+    find_neighbors,
+    neighbor_distances,
+    supervise,
+)
 from finsler_ext._umap.inverse import inverse_rows
 from finsler_ext._umap.new_points import add_rows, transform_rows
 from finsler_ext._umap.parameters import (
@@ -24,12 +29,7 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
-from finsler_ext.drift_choice import (
-    DriftChoice,
-    check_drift_parameter,
-    least_sign,
-    warn_of_chance,
-)
+from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
 
@@ -159,6 +159,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         affinity="directed",
         geodesic_neighbors=None,
         local_scale=None,
+        height="auto",
     ):
         given = dict(locals())
         for name, value in given.items():
@@ -377,6 +378,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def _fidelity(self, embedding) -> SkewFidelity:
         if self._directed_distances:
             return skew_fidelity(embedding, distances=self._raw_data)
+        if self._asymmetric_metric:
+            return skew_fidelity(embedding, distances=neighbor_distances(self))
         return skew_fidelity(embedding, graph=self.graph_, local_scale=self.local_scale_)
 
     def _score(self, embedding):
@@ -385,8 +388,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(str(self.skew_fidelity_))
         if self.affinity == "directed":
+            directed = self._directed_distances or self._asymmetric_metric
             drift = self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, least=least_sign(drift), stacklevel=6)
+            warn_of_chance(self.skew_fidelity_, drift, directed=directed, stacklevel=6)
 
     def _say(self, message: str) -> None:
         if self.verbose:

@@ -12,14 +12,20 @@ import scipy.sparse
 from tqdm.auto import tqdm
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext._umap.graph import is_symmetric, isolated
-from finsler_ext.drift_choice import NO_ASYMMETRY, DriftChoice, choose_drift
+from finsler_ext._umap.graph import is_symmetric, isolated, neighbor_distances
+from finsler_ext.drift_choice import DriftChoice, choose_drift
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
+from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.initial import initial_positions
-from finsler_ext.layout.umap_descent import optimize_layout
+from finsler_ext.layout.islands import log_level
+from finsler_ext.layout.umap_descent import UmapDescent
+from finsler_ext.layout.umap_schedule import UmapLayout, UmapSchedule
+from finsler_ext.metrics import skew_potential
 
 __all__ = ["embed"]
 
+# Stands for a drift that is not known yet.
+ANY_DRIFT = 0.5
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
@@ -37,8 +43,12 @@ def embed(model, X, init, random_state, callback=None, inverse=None) -> list[np.
         epochs = [default if model.n_epochs is None else int(model.n_epochs)]
     lay_out = _layout(model, X, init, random_state, epochs, inverse)
     if model.omega_norm_ is None:
-        return _at_best_drift(model, lay_out, callback)
-    return lay_out(model.omega_norm_, callback)
+        layout, embeddings = _at_best_drift(model, lay_out, callback)
+    else:
+        layout, embeddings = lay_out(model.omega_norm_, callback)
+    if layout is not None:
+        model.height_, model.loss_, model.islands_ = layout.height, layout.loss, layout.islands
+    return embeddings
 
 
 def _at_best_drift(model, lay_out, callback):
@@ -47,14 +57,14 @@ def _at_best_drift(model, lay_out, callback):
     def embed_at(omega_norm):
         model._say(f"Trying omega_norm={omega_norm:g}")
         tried[omega_norm] = lay_out(omega_norm)
-        return tried[omega_norm][-1]
+        return tried[omega_norm][1][-1]
 
     if is_symmetric(model.graph_):
-        reason = f"{NO_ASYMMETRY}: the memberships are symmetric"
+        reason = "the data has no asymmetry to show: the memberships are symmetric"
         model.drift_choice_ = DriftChoice(0.0, reason)
     else:
         neighbors = model._knn_indices[:, 1:]
-        model.drift_choice_, _ = choose_drift(embed_at, model._fidelity, neighbors)
+        model.drift_choice_ = choose_drift(lay_out(None), embed_at, model._fidelity, neighbors)
     model.omega_norm_ = chosen = model.drift_choice_.omega_norm
     model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
     if chosen == 0:
@@ -68,10 +78,11 @@ def _at_best_drift(model, lay_out, callback):
     return lay_out(chosen, callback)
 
 
-def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., list[np.ndarray]]:
-    """A function from drift and callback to the embeddings after each of ``epochs``.
+def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., UmapLayout]:
+    """A function from drift and callback to a layout and its embeddings after ``epochs``.
 
-    Its runs share graph, starts and random numbers. Points without any neighbour are nan.
+    Its runs share graph, starts, random numbers and first acts. Points without any neighbour
+    are nan. Without a drift (None) it returns the layout before the drift acts.
     """
     n, m = model.graph_.shape[0], model.n_components
     joined = np.flatnonzero(~isolated(model.graph_))
@@ -81,18 +92,21 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., list
     if not everything:
         features = features if features is None else features[joined]
         init = init[joined] if isinstance(init, np.ndarray) else init
+    level = _level(model, X)[joined] if joined.size else None
     symmetric = joined.size == 0 or is_symmetric(graph)
-    tolerance = GIVEN_TOLERANCE if _asymmetry_is_given(model) else NOISY_TOLERANCE
-    starts: dict[bool, tuple] = {}
+    schedules: dict[str, tuple] = {}
     before = deepcopy(random_state)
 
-    def start_of(euclidean):
-        if euclidean not in starts:
+    def schedule_of(mode):
+        if mode not in schedules:
             rng = deepcopy(before)
-            start, flat = _start(model, init, graph, features, rng, euclidean)
+            start = _start(model, init, graph, features, rng, mode)
             seed = int(rng.randint(np.iinfo(np.int32).max))
-            starts[euclidean] = (start, flat, seed), rng.get_state()
-        found, after = starts[euclidean]
+            schedules[mode] = (
+                _schedule(model, graph, start, mode, max(epochs), seed, level),
+                (rng.get_state()),
+            )
+        found, after = schedules[mode]
         random_state.set_state(after)
         return found
 
@@ -105,35 +119,59 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., list
 
     def lay_out(omega_norm, callback=None):
         if joined.size == 0:
-            return [whole(np.empty((0, m))) for _ in epochs]
+            model.height_ = FREE
+            return None, [whole(np.empty((0, m))) for _ in epochs]
 
         def show(epoch, part):  # a copy: the layout goes on in its own buffers
             callback(epoch, whole(part.copy())[slice(None) if inverse is None else inverse])
 
-        # Without asymmetry nothing would ever move a zero height: then all columns are map.
-        start, flat, seed = start_of(omega_norm == 0 or m == 1 or symmetric)
-        _, kept = optimize_layout(
-            start,
-            graph,
-            a=model._a,
-            b=model._b,
-            omega_norm=omega_norm,
-            n_epochs=max(epochs),
-            seed=seed,
-            hold_height=flat,
-            height_tolerance=tolerance,
-            learning_rate=model.learning_rate,
-            repulsion_strength=model.repulsion_strength,
-            negative_sample_rate=model.negative_sample_rate,
-            two_sided=model._two_sided,
-            n_threads=model._n_threads,
+        columns = init.shape[1] if isinstance(init, np.ndarray) else None
+        drift = ANY_DRIFT if omega_norm is None else omega_norm
+        mode = height_mode(model.height, m, drift, symmetric, columns)
+        if omega_norm is None:
+            return whole(schedule_of(mode).before_drift())
+        layout = schedule_of(mode).at(
+            omega_norm,
             keep_epochs=epochs,
             callback=None if callback is None else show,
             progress=_progress(model),
         )
-        return [whole(part) for part in kept]
+        return layout, [whole(part) for part in layout.kept]
 
     return lay_out
+
+
+def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
+    descent = UmapDescent(
+        graph,
+        a=model._a,
+        b=model._b,
+        n_epochs=n_epochs,
+        seed=seed,
+        learning_rate=model.learning_rate,
+        repulsion_strength=model.repulsion_strength,
+        negative_sample_rate=model.negative_sample_rate,
+        two_sided=model._two_sided,
+        n_threads=model._n_threads,
+    )
+    positions, frame_is_given = start
+    return UmapSchedule(
+        descent,
+        positions,
+        height=HELD if mode == HELD else FREE,
+        find_axis=mode == FREE and not frame_is_given,
+        level=level,
+        tolerance=GIVEN_TOLERANCE if _asymmetry_is_given(model) else NOISY_TOLERANCE,
+    )
+
+
+def _level(model, X) -> np.ndarray:
+    """What heights follow: the potential of directed distances, or the log of the local scale."""
+    if model._directed_distances:
+        return skew_potential(X)
+    if model._asymmetric_metric:
+        return skew_potential(neighbor_distances(model))
+    return log_level(model.local_scale_)
 
 
 def _asymmetry_is_given(model) -> bool:
@@ -147,11 +185,11 @@ def _progress(model):
     return iter if bar["disable"] else partial(tqdm, **bar)
 
 
-def _start(model, init, graph, features, random_state, euclidean):
-    """Initial positions, and whether their height is the zero that the descent may lift."""
+def _start(model, init, graph, features, random_state, mode):
+    """Initial positions, and whether their frame was given and must stay."""
     m = model.n_components
     given = init.shape[1] if isinstance(init, np.ndarray) else None
-    columns = given or (m if euclidean else m - 1)
+    columns = given or (m - 1 if mode == HELD else m)
     if isinstance(init, str) and init == "tswspectral":
         from umap.spectral import tswspectral_layout
 
@@ -161,7 +199,6 @@ def _start(model, init, graph, features, random_state, euclidean):
                 features, symmetric, columns, random_state, model._input_distance_func
             )
     start = initial_positions(init, columns, graph, features, random_state)
-    if columns == m:
-        return start, False
-    start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
-    return start, not euclidean
+    if columns < m:
+        start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
+    return start, given == m

@@ -20,6 +20,7 @@ __all__ = [
     "find_neighbors",
     "is_symmetric",
     "isolated",
+    "neighbor_distances",
     "pair_kwds",
     "supervise",
 ]
@@ -186,6 +187,16 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
         n_threads=model._n_threads if model.random_state is None else 1,
     )
     model.graph_ = scipy.sparse.csr_matrix(graph)
+
+
+def neighbor_distances(model) -> scipy.sparse.csr_array:
+    """Directed distances on the neighbour edges, rows being sources."""
+    row, column = np.nonzero(model._knn_indices >= 0)
+    target = model._knn_indices[row, column]
+    off = target != row
+    edges = (model._knn_dists[row, column][off], (row[off], target[off]))
+    n = len(model._knn_indices)
+    return scipy.sparse.csr_array(scipy.sparse.coo_array(edges, shape=(n, n)))
 
 
 def isolated(graph) -> np.ndarray:

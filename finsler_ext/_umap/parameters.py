@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from umap.umap_ import find_ab_params
 
 from finsler_ext.dissimilarity import AFFINITIES
+from finsler_ext.layout.height_mode import check_height
 
 __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
 
@@ -85,6 +86,8 @@ def check_finsler_parameters(model, X):
         )
     if model.affinity not in AFFINITIES:
         raise ValueError(f"affinity must be one of {AFFINITIES}, got {model.affinity!r}.")
+    columns = model.init.shape[1] if getattr(model.init, "ndim", 0) == 2 else None
+    check_height(model.height, model.n_components, columns, "an init")
     if model._n_epochs_list is not None and not model._n_epochs_list:
         raise ValueError("n_epochs: the list of epochs is empty.")
     if model.transform_mode not in ("embedding", "graph"):

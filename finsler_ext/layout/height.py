@@ -11,14 +11,23 @@ point less what flows in. This is the discrete Hodge potential of the skew part 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import cg
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.layout.umap_forces import attraction
 
-__all__ = ["GIVEN_TOLERANCE", "NOISY_TOLERANCE", "height_response"]
+__all__ = [
+    "GIVEN_TOLERANCE",
+    "NOISY_TOLERANCE",
+    "Springs",
+    "diagonal",
+    "height_response",
+    "springs_between",
+]
 
 # Asymmetry that comes from density is noisy: a finer solution fits the noise, a coarser one
 # misses the long range. Disks of 1000 and 3000 points, Spearman(height, radius): 0.87 and 0.48
@@ -29,13 +38,58 @@ NOISY_TOLERANCE = 1e-2
 # 0.86, 0.87 at 1e-5.
 GIVEN_TOLERANCE = 1e-4
 MAX_ITERATIONS = 2000
+# Coincident points would get an infinite spring; this share of the median length will do.
+SHORTEST_SHARE = 1e-3
+
+
+class Springs(NamedTuple):
+    """The attraction of a layout, linearised in the height.
+
+    laplacian : sparse array of the spring constants (p_ij + p_ji) A(d_ij)/d_ij
+    degree : array, its diagonal
+    flow : array, Σ_j A(d_ij) (p_ij − p_ji)
+    """
+
+    laplacian: scipy.sparse.csr_array
+    degree: np.ndarray
+    flow: np.ndarray
+
+
+def springs_between(position: np.ndarray, graph, pull: Callable) -> Springs:
+    """Linearise the attraction of the directed edges of ``graph`` at ``position``.
+
+    Parameters
+    ----------
+    position : array of shape (n, columns)
+    graph : sparse array of shape (n, n)
+        Memberships or affinities p_ij, rows being sources.
+    pull : callable
+        A(d), the derivative of the loss of an edge by its length.
+    """
+    edges = scipy.sparse.coo_array(graph)
+    source, target = edges.coords
+    step = position[target].astype(np.float64) - position[source]
+    length = np.sqrt(np.einsum("ec,ec->e", step, step))
+    shortest = SHORTEST_SHARE * max(np.median(length), 1e-12) if length.size else 1.0
+    length = np.maximum(length, shortest)
+    force = edges.data * pull(length)
+    n = graph.shape[0]
+    flow = np.bincount(source, force, n) - np.bincount(target, force, n)
+    springs = scipy.sparse.coo_array((force / length, (source, target)), shape=(n, n)).tocsr()
+    springs = springs + springs.T
+    degree = np.asarray(springs.sum(axis=1)).ravel()
+    return Springs(diagonal(degree) - springs, degree, flow)
+
+
+def diagonal(values: np.ndarray) -> scipy.sparse.csr_array:
+    n = len(values)
+    return scipy.sparse.dia_array((values[None, :], [0]), shape=(n, n)).tocsr()
 
 
 def height_response(
     flat_map: np.ndarray,
     graph,
-    a: float,
-    b: float,
+    pull: Callable,
     omega_norm: float,
     tolerance: float = NOISY_TOLERANCE,
 ) -> np.ndarray:
@@ -44,33 +98,19 @@ def height_response(
     Parameters
     ----------
     flat_map : array of shape (n, m − 1)
-    graph : sparse array of shape (n, n)
-        Memberships p_ij, rows being sources.
-    a, b : float
-        Shape of q(F) = 1/(1 + a F^{2b}).
+    graph, pull
+        As in `springs_between`.
     omega_norm : float
     tolerance : float
         Of the solution, relative to the right side.
     """
-    edges = scipy.sparse.coo_array(graph)
-    source, target = edges.coords
-    step = flat_map[target].astype(np.float64) - flat_map[source]
-    length = np.sqrt(np.einsum("ec,ec->e", step, step))
-    # Coincident points would get an infinite spring; a small share of the typical length will do.
-    length = np.maximum(length, 1e-3 * max(np.median(length), 1e-12) if length.size else 1.0)
-    pull = edges.data * attraction(length, a, b)
-    n = graph.shape[0]
-    flow = np.bincount(source, pull, n) - np.bincount(target, pull, n)
-    springs = scipy.sparse.coo_array((pull / length, (source, target)), shape=(n, n)).tocsr()
-    springs = springs + springs.T
-    degree = np.asarray(springs.sum(axis=1)).ravel()
-    inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
-    laplacian = scipy.sparse.dia_array((degree[None, :], [0]), shape=(n, n)).tocsr() - springs
+    laplacian, degree, flow = springs_between(flat_map, graph, pull)
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
     with one_blas_thread():
         height, _ = cg(
             laplacian,
             omega_norm * flow,
-            M=scipy.sparse.dia_array((inverse[None, :], [0]), shape=(n, n)),
+            M=diagonal(inverse),
             rtol=tolerance,
             maxiter=MAX_ITERATIONS,
         )

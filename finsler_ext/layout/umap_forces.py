@@ -10,7 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["FORCE_LIMIT", "attraction", "force_table", "look_up", "repulsion"]
+__all__ = [
+    "FORCE_LIMIT",
+    "attraction",
+    "force_table",
+    "look_up",
+    "potential_at",
+    "potential_table",
+    "repulsion",
+]
 
 # Keeps the repulsion finite where two points meet; umap-learn uses the same figure.
 REPULSION_SOFTENING = 1e-3
@@ -44,9 +52,7 @@ def repulsion(distance, a: float, b: float) -> np.ndarray:
 
 def force_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
     """Value and increment per cell of the attraction (columns 0, 1) and repulsion (2, 3)."""
-    octave = 2.0 ** np.arange(_LOWEST_OCTAVE, _HIGHEST_OCTAVE)
-    within = 1.0 + np.arange(1 << _CELL_BITS) / (1 << _CELL_BITS)
-    nodes = np.append((octave[:, None] * within).ravel(), 2.0**_HIGHEST_OCTAVE)
+    nodes = _nodes()
     table = np.empty((_N_CELLS, 4), dtype=np.float32)
     for column, force in (
         (0, attraction(nodes, a, b)),
@@ -56,6 +62,54 @@ def force_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarr
         table[:, column] = force[:-1]
         table[:, column + 1] = np.diff(force)
     return table
+
+
+def _nodes() -> np.ndarray:
+    octave = 2.0 ** np.arange(_LOWEST_OCTAVE, _HIGHEST_OCTAVE)
+    within = 1.0 + np.arange(1 << _CELL_BITS) / (1 << _CELL_BITS)
+    return np.append((octave[:, None] * within).ravel(), 2.0**_HIGHEST_OCTAVE)
+
+
+def potential_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
+    """Width of each cell (column 1), and the potentials of the forces at its lower end.
+
+    Column 0 is the attraction's, which rises from 0 at F = 0; column 2 the repulsion's, which
+    falls to 0 at the upper end of the table. Between nodes forces are linear, so the potentials are
+    the integrals of what `look_up` returns.
+    """
+    forces = force_table(a, b, repulsion_strength).astype(np.float64)
+    nodes = _nodes()
+    width = np.diff(nodes)
+    table = np.empty((_N_CELLS, 3))
+    table[:, 1] = width
+    gained = width * (forces[:, 0] + 0.5 * forces[:, 1])
+    below = attraction_cost(nodes[0], a, b)
+    table[:, 0] = below + np.concatenate([[0.0], np.cumsum(gained[:-1])])
+    lost = width * (forces[:, 2] + 0.5 * forces[:, 3])
+    table[:, 2] = np.cumsum(lost[::-1])[::-1]
+    return table
+
+
+def attraction_cost(distance: float, a: float, b: float) -> float:
+    """−ln q(F)."""
+    return float(np.log1p(a * distance ** (2.0 * b)))
+
+
+@njit(inline="always", cache=True)
+def potential_at(potentials, forces, column, distance):
+    """The potential in ``column`` (0: attraction, 2: repulsion) at a positive distance."""
+    bits = np.float32(distance).view(np.int32)
+    cell = (bits >> _SHIFT) - _FIRST_CELL
+    fraction = np.float64(bits & _FRACTION_MASK) * _FRACTION_UNIT
+    if cell < 0:
+        cell = 0
+        fraction = 0.0
+    elif cell >= _N_CELLS:
+        cell = _N_CELLS - 1
+        fraction = 1.0
+    inside = fraction * forces[cell, column] + 0.5 * fraction * fraction * forces[cell, column + 1]
+    inside *= potentials[cell, 1]
+    return potentials[cell, column] + (inside if column == 0 else -inside)
 
 
 @njit(inline="always", cache=True)

@@ -1,0 +1,157 @@
+"""Heights that compare across islands.
+
+Parts of a graph without edges between them, or with next to none, are held apart by repulsion
+alone, and that is flat at their distance: the loss does not say which part lies higher. Inside
+the parts the heights follow a law, h ≈ slope · level + constant, where the level is the log local
+scale or the potential of directed distances. `settle_islands` continues that law across the gaps:
+
+    (L + εK) δ = εK (slope · level − h),   h ← h + δ,
+
+with L the springs of the layout and K their degrees. In terms of the normalised Laplacian, a
+mode with eigenvalue λ takes the share ε/(λ + ε) of what the law asks for: all of it where nothing
+ties the parts together, next to nothing inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import cg
+
+from finsler_ext._threads import one_blas_thread
+from finsler_ext.layout.height import Springs, diagonal, springs_between
+
+__all__ = ["Islands", "log_level", "offset_components", "settle_islands"]
+
+# ε. Ten draws of eight blobs, apart and linked, 2 to 10 dimensions, Kendall τ of their mean
+# heights with their spread: medians 0.36 without, 0.71 at 1e-4, 1.00 at 1e-3 and 1e-2. 2000 places
+# with a zip code, Spearman(height, log scale): 0.70, 0.78, 0.88, 0.94. The smallest that settles
+# linked blobs is taken, because a larger one also moves the inside of parts.
+ANCHOR = 1e-3
+TOLERANCE, MAX_ITERATIONS = 1e-3, 3000
+# A law needs this many points, and a slope this many times its standard error.
+FEWEST_POINTS = 20
+SURE = 2.0
+# Scales of duplicates are zero; a level is floored at this share of the median scale.
+SMALLEST_SCALE = 1e-6
+
+
+class Islands(NamedTuple):
+    """How heights compare between the parts of a graph.
+
+    n_parts : connected parts of the graph
+    slope : height per unit of log local scale (or of the distances' potential) inside the parts
+    reason : why heights were left as they are between parts; empty if they were settled
+    """
+
+    n_parts: int
+    slope: float
+    reason: str = ""
+
+    @property
+    def settled(self) -> bool:
+        return not self.reason
+
+    def __str__(self) -> str:
+        parts = "1 part" if self.n_parts == 1 else f"{self.n_parts} parts"
+        if self.settled:
+            return f"{parts}; heights compare across gaps by the slope within, {self.slope:.3g}"
+        return f"{parts}; heights do not compare across gaps: {self.reason}"
+
+
+def log_level(scale) -> np.ndarray:
+    """The level that density or a given scale has: its logarithm; nan where there is none."""
+    scale = np.asarray(scale, dtype=np.float64)
+    known = np.isfinite(scale) & (scale > 0)
+    if not known.any():
+        return np.full(scale.shape, np.nan)
+    lowest = SMALLEST_SCALE * np.median(scale[known])
+    return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
+
+
+def settle_islands(
+    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
+) -> tuple[np.ndarray, Islands]:
+    """Heights with the law of the inside continued across gaps, and what was done.
+
+    Parameters
+    ----------
+    position : array of shape (n, columns)
+        Where the springs are taken: the map, or all columns.
+    height : array of shape (n,)
+    graph, pull
+        As in `finsler_ext.layout.height.springs_between`.
+    level : array of shape (n,) or None
+        What the height follows, e.g. the log local scale.
+    """
+    springs = springs_between(position, graph, pull)
+    height = np.asarray(height, dtype=np.float64)
+    islands, _, level = _law(springs, height, level)
+    if not islands.settled:
+        return height, islands
+    degree = springs.degree
+    target = islands.slope * (level - np.average(level, weights=degree))
+    target += np.average(height, weights=degree)
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    with one_blas_thread():
+        change, _ = cg(
+            springs.laplacian + diagonal(ANCHOR * degree),
+            ANCHOR * degree * (target - height),
+            M=diagonal(inverse),
+            rtol=TOLERANCE,
+            maxiter=MAX_ITERATIONS,
+        )
+    settled = height + change
+    return settled - settled.mean(), islands
+
+
+def offset_components(
+    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
+) -> tuple[np.ndarray, Islands]:
+    """As `settle_islands`, but a connected part moves as a whole and nothing inside changes."""
+    springs = springs_between(position, graph, pull)
+    height = np.asarray(height, dtype=np.float64)
+    islands, part, level = _law(springs, height, level)
+    if not islands.settled or islands.n_parts == 1:
+        return height, islands
+    weight = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
+    wanted = islands.slope * level - height
+    offset = np.bincount(part, springs.degree * wanted) / weight
+    settled = height + offset[part]
+    return settled - settled.mean(), islands
+
+
+def _law(springs: Springs, height, level):
+    """Slope of height by level inside the connected parts, weighted by degree."""
+    n_parts, part = connected_components(springs.laplacian, directed=False)
+    nan = float("nan")
+    if level is None:
+        return Islands(n_parts, nan, "there is no scale that the height could follow"), part, level
+    level = np.asarray(level, dtype=np.float64)
+    degree = np.where(np.isfinite(level), springs.degree, 0.0)
+    if np.count_nonzero(degree) < FEWEST_POINTS:
+        reason = f"fewer than {FEWEST_POINTS} points have a neighbour"
+        return Islands(n_parts, nan, reason), part, level
+    level = np.where(np.isfinite(level), level, np.average(_zero_nan(level), weights=degree))
+    x, y = (_centred(values, part, degree) for values in (level, height))
+    spread, rise = float(degree @ (x * x)), float(degree @ (y * y))
+    if spread <= 1e-12 * degree.sum() or rise == 0.0:
+        return Islands(n_parts, nan, "heights or scales are flat within the parts"), part, level
+    slope = float(degree @ (x * y)) / spread
+    correlation = min(abs(slope) * np.sqrt(spread / rise), 1.0)
+    freedom = max(np.count_nonzero(degree) - n_parts - 1, 1)
+    sure = correlation * np.sqrt(freedom) > SURE * np.sqrt(1.0 - correlation**2)
+    reason = "" if slope > 0 and sure else "within the parts the height does not follow the scale"
+    return Islands(n_parts, slope, reason), part, level
+
+
+def _zero_nan(values):
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _centred(values, part, weight):
+    mass = np.maximum(np.bincount(part, weight), np.finfo(float).tiny)
+    return values - (np.bincount(part, weight * values) / mass)[part]
