@@ -32,6 +32,7 @@ class Experiment(NamedTuple):
 
     redrawn : the data themselves are drawn (or their rows shuffled) anew for every seed
     seeds : of a full run; quick_seeds of a quick one, which also leaves out slow_data
+    drop_in : only the scores by which a drop-in is compared with its parent
     """
 
     question: str
@@ -41,6 +42,7 @@ class Experiment(NamedTuple):
     seeds: int = 10
     quick_seeds: int = 2
     slow_data: tuple[str, ...] = ()
+    drop_in: bool = False
 
 
 DISKS = ("disk:300", "disk:1000", "disk:3000")
@@ -55,6 +57,16 @@ LARGE = (
     "flowers102",
 )
 HEIGHT_DRIFTS = (0.1, 0.5, 0.9)
+DROP_IN_DRIFTS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9)
+DROP_IN_DATA = (
+    "digits", "dtd10", "mnist:10000", "fashion_mnist:10000", "kmnist:10000", "emnist_balanced",
+    "imagenette", "caltech101",
+)  # fmt: skip
+# t-SNE takes several times as long.
+SMALLER_DROP_IN_DATA = (
+    "digits", "dtd10", "mnist:4000", "fashion_mnist:4000", "kmnist:4000", "emnist_balanced:4000",
+    "imagenette:4000", "caltech101:4000",
+)  # fmt: skip
 
 EXPERIMENTS = {
     "disk": Experiment(
@@ -185,6 +197,26 @@ EXPERIMENTS = {
         ("finsler_umap_0_2d", *finsler("free_umap", PAPER_DRIFTS)),
         seeds=5,
         slow_data=("mnist:10000", "fashion_mnist:10000", "emnist_balanced", "imagenette"),
+    ),
+    "drop_in": Experiment(
+        "FinslerUMAP in place of UMAP: any drift, two and three columns, height held and free",
+        (*DISKS, "swiss_roll", "us_cities", *DROP_IN_DATA),
+        (
+            "umap_2d", "umap_3d",
+            *finsler("umap_free", DROP_IN_DRIFTS, 2), *finsler("umap_held", DROP_IN_DRIFTS, 3),
+            *finsler("umap_free", DROP_IN_DRIFTS, 3), *finsler("umap_held", DROP_IN_DRIFTS, 2),
+        ),
+        seeds=5, slow_data=DROP_IN_DATA[2:], drop_in=True,
+    ),
+    "drop_in_tsne": Experiment(
+        "FinslerTSNE in place of openTSNE: the map and the height, held and free",
+        (*DISKS, "swiss_roll", "us_cities", *SMALLER_DROP_IN_DATA),
+        (
+            "tsne_2d", *finsler("tsne_held", (0.01, 0.1, 0.5), 3),
+            *finsler("tsne_free", (0.01, 0.1, 0.5), 2), *finsler("tsne_free", (0.01, 0.5), 3),
+            "tsne_3d",
+        ),
+        seeds=3, slow_data=SMALLER_DROP_IN_DATA[2:], drop_in=True,
     ),
     "density": Experiment(
         "densMAP, which keeps density as spacing, beside a height",

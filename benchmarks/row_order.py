@@ -20,7 +20,7 @@ from umap.umap_ import find_ab_params
 from benchmarks.data import disk
 from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
 from finsler_ext.layout.initial import initial_positions
-from finsler_ext.layout.umap_descent import optimize_layout
+from finsler_ext.layout.umap_schedule import optimize_layout
 from finsler_ext.layout.umap_forces import FORCE_LIMIT
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
@@ -84,8 +84,10 @@ def heights(X, seed: int) -> dict[str, np.ndarray]:
     options = dict(a=A, b=B, omega_norm=OMEGA, n_epochs=EPOCHS, seed=seed)
     return {
         "sequential sweep": swept[:, -1],
-        "finsler_ext": optimize_layout(start, graph, **options)[0][:, -1],
-        "one-sided negatives": optimize_layout(start, graph, two_sided=False, **options)[0][:, -1],
+        "finsler_ext": optimize_layout(start, graph, **options).position[:, -1],
+        "one-sided negatives": optimize_layout(start, graph, two_sided=False, **options).position[
+            :, -1
+        ],
     }
 
 

@@ -67,7 +67,7 @@ def run_cell(cell: Cell, data_dir: str | None, n_threads: int = 1) -> tuple[dict
     # Imported here: the parent process only plans and waits.
     from benchmarks.methods import embed
     from benchmarks.problem import problem_of
-    from benchmarks.scores import degenerate, score
+    from benchmarks.scores import degenerate, drop_in_scores, score
 
     problem = problem_of(cell.data, data_dir, cell.data_seed, n_threads)
     _ = problem.neighbors  # made once for all methods, so none of them pays for it
@@ -81,7 +81,8 @@ def run_cell(cell: Cell, data_dir: str | None, n_threads: int = 1) -> tuple[dict
     reason = degenerate(embedded.embedding)
     if reason:
         return {FAILED: 1.0}, f"degenerate: {reason}"
-    return score(embedded, problem) | {"seconds": seconds}, ""
+    scores = drop_in_scores if EXPERIMENTS[cell.experiment].drop_in else score
+    return scores(embedded, problem) | {"seconds": seconds}, ""
 
 
 def run(

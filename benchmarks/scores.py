@@ -26,7 +26,7 @@ from benchmarks.methods import Embedded
 from benchmarks.problem import Problem
 from finsler_ext.metrics import neighborhood_preservation
 
-__all__ = ["SCORES", "clusters", "degenerate", "score"]
+__all__ = ["SCORES", "clusters", "degenerate", "drop_in_scores", "score"]
 
 # Score: (title, +1 where more is better, −1 where less is, 0 where neither).
 SCORES = {
@@ -45,6 +45,7 @@ SCORES = {
     "linear": ("linear accuracy", 1),
     "trust": ("trustworthiness", 1),
     "knn15": ("15-NN preservation", 1),
+    "knn15_map": ("15-NN preservation, map columns", 1),
     "sign": ("sign", 1),
     "rank": ("rank", 1),
     "explained": ("explained", 1),
@@ -54,6 +55,7 @@ SCORES = {
     "height_order": ("height, label order (τ)", 1),
     "stress": ("stress", -1),
     "kl": ("KL", -1),
+    "loss": ("loss", -1),
     "seconds": ("seconds", -1),
 }
 
@@ -95,6 +97,21 @@ def score(embedded: Embedded, problem: Problem) -> dict[str, float]:
         scores |= classifier_scores(Y, labels)
     if places:
         scores |= neighborhood_scores(Y, problem)
+    return scores | height_scores(embedded, Y, problem) | truth_scores(embedded, Y, problem)
+
+
+def drop_in_scores(embedded: Embedded, problem: Problem) -> dict[str, float]:
+    """The few scores by which a drop-in is compared with its parent: all columns, and the map."""
+    Y = np.asarray(embedded.embedding, dtype=np.float64)
+    labels, scores = problem.dataset.labels, dict(embedded.scores)
+    scores |= neighborhood_scores(Y, problem)
+    parts = {"": Y}
+    if embedded.has_height and Y.shape[1] > 2:
+        parts["_map"] = Y[:, :-1]
+        scores["knn15_map"] = neighborhood_preservation(problem.near, Y[:, :-1])
+    if labels is not None:
+        for name, part in parts.items():
+            scores[f"ami{name}"] = adjusted_mutual_info_score(labels, clusters(part, labels))
     return scores | height_scores(embedded, Y, problem) | truth_scores(embedded, Y, problem)
 
 

@@ -81,6 +81,18 @@ FAMILIES = {
     "free_umap": Family(
         "umap_family:free", "Finsler UMAP, height never held", has_drift=True, seconds=0.4
     ),
+    "umap_held": Family(
+        "umap_family:held", "Finsler UMAP, height held", has_drift=True, seconds=0.4
+    ),
+    "umap_free": Family(
+        "umap_family:free_axis", "Finsler UMAP, height free", has_drift=True, seconds=0.4
+    ),
+    "tsne_held": Family(
+        "tsne_family:held", "Finsler t-SNE, height held", has_drift=True, seconds=2.0
+    ),
+    "tsne_free": Family(
+        "tsne_family:free_axis", "Finsler t-SNE, height free", has_drift=True, seconds=2.0
+    ),
     "tsne": Family("tsne_family:opentsne", "t-SNE", seconds=6.0),
     "exact_tsne": Family("tsne_family:exact", "t-SNE, exact", seconds=2.0, growth=2.0),
     "harmonic_tsne": Family("tsne_family:harmonic", "t-SNE, harmonic scales", seconds=2.0),

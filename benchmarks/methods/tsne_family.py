@@ -30,8 +30,18 @@ def opentsne(problem: Problem, request: Request, seed: int) -> Embedded:
     return Embedded(np.asarray(fitted), scores={"kl": float(fitted.kl_divergence)})
 
 
-def finsler(problem: Problem, request: Request, seed: int) -> Embedded:
-    model = _fitted(problem, request, seed, "directed", omega_norm=request.omega)
+def held(problem: Problem, request: Request, seed: int) -> Embedded:
+    """The map settles first, in any number of columns."""
+    return finsler(problem, request, seed, height="held")
+
+
+def free_axis(problem: Problem, request: Request, seed: int) -> Embedded:
+    """All columns settle together, then the drift finds its axis."""
+    return finsler(problem, request, seed, height="free")
+
+
+def finsler(problem: Problem, request: Request, seed: int, **options) -> Embedded:
+    model = _fitted(problem, request, seed, "directed", omega_norm=request.omega, **options)
     skew = model.skew_fidelity_
     if problem.directed:
         skew = skew_fidelity(np.asarray(model.embedding_), distances=problem.X)

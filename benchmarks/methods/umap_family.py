@@ -47,6 +47,16 @@ def free(problem: Problem, request: Request, seed: int) -> Embedded:
     return _ours(FinslerUMAP, problem, request, seed, init=np.asarray(start))
 
 
+def held(problem: Problem, request: Request, seed: int) -> Embedded:
+    """The map settles first, in any number of columns."""
+    return _ours(FinslerUMAP, problem, request, seed, height="held")
+
+
+def free_axis(problem: Problem, request: Request, seed: int) -> Embedded:
+    """All columns settle together, then the drift finds its axis."""
+    return _ours(FinslerUMAP, problem, request, seed, height="free")
+
+
 def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
     """One symmetric scale per edge, in Euclidean space."""
     model = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, affinity="harmonic")
@@ -59,7 +69,7 @@ def _ours(estimator, problem: Problem, request: Request, seed: int, **options) -
         np.asarray(model.embedding_),
         has_height=model.omega_norm_ > 0,
         skew=model.skew_fidelity_,
-        scores={"omega": model.omega_norm_},
+        scores={"omega": model.omega_norm_, "loss": model.loss_.value},
     )
 
 

@@ -30,7 +30,7 @@ from finsler_ext.layout.umap_descent import UmapDescent, centred
 from finsler_ext.layout.umap_forces import attraction
 from finsler_ext.layout.umap_loss import AxisLoss, UmapLoss, umap_loss
 
-__all__ = ["FIRST_ACT", "UmapLayout", "UmapSchedule"]
+__all__ = ["FIRST_ACT", "UmapLayout", "UmapSchedule", "optimize_layout"]
 
 # Share of the epochs of the first act, and the learning rate of a held layout after it.
 FIRST_ACT = 0.6
@@ -59,6 +59,40 @@ class UmapLayout(NamedTuple):
     height: str
     loss: UmapLoss
     islands: Islands
+
+
+def optimize_layout(
+    position: np.ndarray,
+    graph,
+    *,
+    omega_norm: float,
+    hold_height: bool = True,
+    keep_epochs: Sequence[int] = (),
+    callback: Callable[[int, np.ndarray], object] | None = None,
+    **options,
+) -> UmapLayout:
+    """Move ``position`` down the Finsler UMAP loss of a directed membership graph, in its frame.
+
+    Parameters
+    ----------
+    position : array of shape (n, m)
+        Start; not modified. The last column is the height.
+    graph : sparse array of shape (n, n)
+    omega_norm : float in [0, 1)
+    hold_height : bool
+        Whether the map settles first; False descends in all columns from the first epoch.
+    keep_epochs, callback
+        As in `UmapSchedule.at`.
+    **options
+        Of `UmapDescent`: a, b, n_epochs, seed and others.
+    """
+    schedule = UmapSchedule(
+        UmapDescent(graph, **options),
+        position,
+        height=HELD if hold_height else FREE,
+        find_axis=False,
+    )
+    return schedule.at(omega_norm, keep_epochs=keep_epochs, callback=callback)
 
 
 class UmapSchedule:

@@ -7,7 +7,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import spearmanr
 
 from finsler_ext.layout.height import height_response
-from finsler_ext.layout.umap_descent import optimize_layout
+from finsler_ext.layout.umap_schedule import optimize_layout
 from finsler_ext.layout.umap_forces import (
     FORCE_LIMIT,
     REPULSION_SOFTENING,
