@@ -20,8 +20,8 @@ from umap.umap_ import find_ab_params
 from benchmarks.data import disk
 from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
 from finsler_ext.layout.initial import initial_positions
-from finsler_ext.layout.umap_schedule import optimize_layout
 from finsler_ext.layout.umap_forces import FORCE_LIMIT
+from finsler_ext.layout.umap_schedule import optimize_layout
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
 A, B = find_ab_params(1.0, 0.1)

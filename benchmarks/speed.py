@@ -79,7 +79,7 @@ def fit_once(method: str, X, n_epochs: int, spent: dict):
             watch(ours, "find_neighbors", "knn", spent)
             watch(ours, "build_graph", "graph", spent)
             watch(stages, "initial_positions", "init", spent)
-            watch(stages, "optimize_layout", "layout", spent)
+            watch(stages.UmapSchedule, "at", "layout", spent)
         jobs = 1 if how == "one" else -1
         model = ours.FinslerUMAP(n_epochs=n_epochs, random_state=seed, n_jobs=jobs)
     spent["watched"] = 1

@@ -6,7 +6,7 @@ openTSNE.sklearn.TSNE is of openTSNE.TSNE.
 
 from __future__ import annotations
 
-from functools import partial
+from collections import Counter
 
 import numpy as np
 import openTSNE
@@ -249,6 +249,12 @@ class FinslerTSNE(openTSNE.TSNE):
         if self.omega_norm == AUTO:  # every trial has the same start
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         schedules: dict[str, TsneSchedule] = {}
+        gradients = []
+
+        def build(start, omega_norm):
+            embedding = self._build(affinities, start, omega_norm)
+            gradients.append(embedding.gradient_descent_params["negative_gradient_method"])
+            return embedding
 
         def schedule(omega_norm):
             start, mode, frame_stays = self._start(X, affinities, initialization, omega_norm, seed)
@@ -256,7 +262,7 @@ class FinslerTSNE(openTSNE.TSNE):
                 mode = EUCLIDEAN  # a gradient of the user's: nothing is known of it
             if mode not in schedules:
                 schedules[mode] = TsneSchedule(
-                    partial(self._build, affinities),
+                    build,
                     start,
                     self._phases(),
                     mode=mode,
@@ -273,7 +279,12 @@ class FinslerTSNE(openTSNE.TSNE):
             if omega_norm is None:
                 return schedule(ANY_DRIFT).before_drift(show)
             self.omega_norm_ = omega_norm
-            return schedule(omega_norm).at(omega_norm, show)
+            found = schedule(omega_norm).at(omega_norm, show)
+            used = sum((g.used for g in gradients if isinstance(g, FinslerGradient)), Counter())
+            if len(used) > 1:
+                steps = ", ".join(f"{count} by {method}" for method, count in used.items())
+                self._say(f"Gradient: {steps}, as the grid was small enough or not")
+            return found
 
         return layout
 

@@ -41,9 +41,19 @@ def test_digits_keep_their_clusters_and_get_a_meaningful_height(digits):
     assert adjusted_mutual_info_score(y, labels) > 0.85
 
 
-def test_a_small_drift_is_announced_as_meaningless(digits):
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("columns", [2, 3])
+def test_a_small_drift_is_a_choice_and_not_warned_of(digits, columns):
+    model = FinslerUMAP(omega_norm=0.01, n_components=columns, n_epochs=100, random_state=0)
+    assert model.fit(digits[0]).skew_fidelity_.sign < 0.7
+
+
+def test_a_height_that_was_asked_for_and_is_at_chance_is_warned_of():
+    noise = RNG.normal(size=(300, 3))
+    D = np.linalg.norm(noise[:, None] - noise[None], axis=2)
+    D += np.triu(RNG.uniform(0, 0.05, size=D.shape), 1)  # no order in which way is longer
     with pytest.warns(UserWarning, match="next to nothing"):
-        quick(omega_norm=0.01, n_epochs=200).fit(digits[0])
+        FinslerUMAP(metric="precomputed", omega_norm=0.01, n_components=2, random_state=0).fit(D)
 
 
 def test_directed_distances_of_a_randers_space_give_back_the_height():

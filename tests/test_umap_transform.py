@@ -286,7 +286,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(few_digits, monkeypatc
     def interrupted(*args, **kwds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("finsler_ext._umap.embedding.optimize_layout", interrupted)
+    monkeypatch.setattr("finsler_ext._umap.embedding.UmapSchedule.at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.update(X[150:])
     assert np.array_equal(model.embedding_, before[0])

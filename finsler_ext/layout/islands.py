@@ -3,13 +3,14 @@
 Parts of a graph without edges between them, or with next to none, are held apart by repulsion
 alone, and that is flat at their distance: the loss does not say which part lies higher. Inside
 the parts the heights follow a law, h ≈ slope · level + constant, where the level is the log local
-scale or the potential of directed distances. `settle_islands` continues that law across the gaps:
+scale or the potential of directed distances. `settle_islands` continues that law across the gaps.
+With L the springs of the layout, K their degrees and a small ε, the operator
 
-    (L + εK) δ = εK (slope · level − h),   h ← h + δ,
+    S = (L + εK)⁻¹ εK
 
-with L the springs of the layout and K their degrees. In terms of the normalised Laplacian, a
-mode with eigenvalue λ takes the share ε/(λ + ε) of what the law asks for: all of it where nothing
-ties the parts together, next to nothing inside them.
+keeps what varies from part to part and takes away what varies inside them: in terms of the
+normalised Laplacian, a mode with eigenvalue λ keeps the share ε/(λ + ε). The slope is that of
+h − S h by level − S level, and the heights become h − S h + slope · S level.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 3000
 # A law needs this many points, and a slope this many times its standard error.
 FEWEST_POINTS = 20
 SURE = 2.0
+# Variance of levels within the parts below which they are the same but for rounding.
+FLAT = 1e-12
 # Scales of duplicates are zero; a level is floored at this share of the median scale.
 SMALLEST_SCALE = 1e-6
 
@@ -89,22 +92,15 @@ def settle_islands(
     """
     springs = springs_between(position, graph, pull)
     height = np.asarray(height, dtype=np.float64)
-    islands, _, level = _law(springs, height, level)
+    n_parts = connected_components(springs.laplacian, directed=False)[0]
+    level, reason = _known(level, springs.degree)
+    if reason:
+        return height, Islands(n_parts, float("nan"), reason)
+    between = [_between_parts(springs, values) for values in (level, height)]
+    islands = _law(level - between[0], height - between[1], springs.degree, n_parts)
     if not islands.settled:
         return height, islands
-    degree = springs.degree
-    target = islands.slope * (level - np.average(level, weights=degree))
-    target += np.average(height, weights=degree)
-    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    with one_blas_thread():
-        change, _ = cg(
-            springs.laplacian + diagonal(ANCHOR * degree),
-            ANCHOR * degree * (target - height),
-            M=diagonal(inverse),
-            rtol=TOLERANCE,
-            maxiter=MAX_ITERATIONS,
-        )
-    settled = height + change
+    settled = height - between[1] + islands.slope * between[0]
     return settled - settled.mean(), islands
 
 
@@ -114,44 +110,56 @@ def offset_components(
     """As `settle_islands`, but a connected part moves as a whole and nothing inside changes."""
     springs = springs_between(position, graph, pull)
     height = np.asarray(height, dtype=np.float64)
-    islands, part, level = _law(springs, height, level)
-    if not islands.settled or islands.n_parts == 1:
+    n_parts, part = connected_components(springs.laplacian, directed=False)
+    level, reason = _known(level, springs.degree)
+    if reason:
+        return height, Islands(n_parts, float("nan"), reason)
+    mass = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
+    between = [
+        (np.bincount(part, springs.degree * values) / mass)[part] for values in (level, height)
+    ]
+    islands = _law(level - between[0], height - between[1], springs.degree, n_parts)
+    if not islands.settled or n_parts == 1:
         return height, islands
-    weight = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
-    wanted = islands.slope * level - height
-    offset = np.bincount(part, springs.degree * wanted) / weight
-    settled = height + offset[part]
+    settled = height - between[1] + islands.slope * between[0]
     return settled - settled.mean(), islands
 
 
-def _law(springs: Springs, height, level):
-    """Slope of height by level inside the connected parts, weighted by degree."""
-    n_parts, part = connected_components(springs.laplacian, directed=False)
-    nan = float("nan")
+def _known(level, degree) -> tuple[np.ndarray, str]:
+    """Levels without gaps, or why there are none."""
     if level is None:
-        return Islands(n_parts, nan, "there is no scale that the height could follow"), part, level
+        return np.empty(0), "there is no scale that the height could follow"
     level = np.asarray(level, dtype=np.float64)
-    degree = np.where(np.isfinite(level), springs.degree, 0.0)
-    if np.count_nonzero(degree) < FEWEST_POINTS:
-        reason = f"fewer than {FEWEST_POINTS} points have a neighbour"
-        return Islands(n_parts, nan, reason), part, level
-    level = np.where(np.isfinite(level), level, np.average(_zero_nan(level), weights=degree))
-    x, y = (_centred(values, part, degree) for values in (level, height))
+    known = np.isfinite(level) & (degree > 0)
+    if np.count_nonzero(known) < FEWEST_POINTS:
+        return level, f"fewer than {FEWEST_POINTS} points have a level"
+    return np.where(known, level, np.average(level[known], weights=degree[known])), ""
+
+
+def _between_parts(springs: Springs, values: np.ndarray) -> np.ndarray:
+    """S of the module's docstring, applied to values whose mean is kept."""
+    degree = springs.degree
+    mean = np.average(values, weights=degree)
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    with one_blas_thread():
+        smooth, _ = cg(
+            springs.laplacian + diagonal(ANCHOR * degree),
+            ANCHOR * degree * (values - mean),
+            M=diagonal(inverse),
+            rtol=TOLERANCE,
+            maxiter=MAX_ITERATIONS,
+        )
+    return mean + smooth
+
+
+def _law(x, y, degree, n_parts: int) -> Islands:
+    """Slope of heights y by levels x, both without what varies between parts."""
     spread, rise = float(degree @ (x * x)), float(degree @ (y * y))
-    if spread <= 1e-12 * degree.sum() or rise == 0.0:
-        return Islands(n_parts, nan, "heights or scales are flat within the parts"), part, level
+    if spread <= FLAT * degree.sum() or rise == 0.0:
+        return Islands(n_parts, float("nan"), "heights or scales are flat within the parts")
     slope = float(degree @ (x * y)) / spread
     correlation = min(abs(slope) * np.sqrt(spread / rise), 1.0)
     freedom = max(np.count_nonzero(degree) - n_parts - 1, 1)
     sure = correlation * np.sqrt(freedom) > SURE * np.sqrt(1.0 - correlation**2)
     reason = "" if slope > 0 and sure else "within the parts the height does not follow the scale"
-    return Islands(n_parts, slope, reason), part, level
-
-
-def _zero_nan(values):
-    return np.where(np.isfinite(values), values, 0.0)
-
-
-def _centred(values, part, weight):
-    mass = np.maximum(np.bincount(part, weight), np.finfo(float).tiny)
-    return values - (np.bincount(part, weight * values) / mass)[part]
+    return Islands(n_parts, slope, reason)

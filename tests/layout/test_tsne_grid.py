@@ -227,6 +227,7 @@ def test_method_is_chosen_by_measured_cost():
             choose_method("fft", 100, m)
 
 
+@pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")  # after two iterations
 def test_verbose_says_which_method(capsys, monkeypatch):
     monkeypatch.setitem(tsne_gradient.GRID_FROM, 2, EXACT_BELOW)
     X = np.random.default_rng(0).normal(size=(EXACT_BELOW, 4))

@@ -1,5 +1,7 @@
 """The UMAP forces, kernel and descent against finite differences and exact sums."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,7 +9,6 @@ from scipy.optimize import approx_fprime
 from scipy.stats import spearmanr
 
 from finsler_ext.layout.height import height_response
-from finsler_ext.layout.umap_schedule import optimize_layout
 from finsler_ext.layout.umap_forces import (
     FORCE_LIMIT,
     REPULSION_SOFTENING,
@@ -16,10 +17,12 @@ from finsler_ext.layout.umap_forces import (
     look_up,
     repulsion,
 )
+from finsler_ext.layout.umap_schedule import optimize_layout
 from finsler_ext.layout.umap_sgd import N_STEPS, edge_sampler, step_kernel
 from finsler_ext.randers import randers_distances
 
 A, B = 1.577, 0.895
+PULL = partial(attraction, a=A, b=B)
 
 
 def q_of(distance, a, b):
@@ -145,9 +148,9 @@ def test_the_descent_lowers_the_loss(omega, hold):
     rng = np.random.default_rng(0)
     graph = regular_graph(60, 5, rng)
     start = np.column_stack([rng.uniform(0, 10, size=(60, 2)), np.zeros(60)])
-    end, _ = optimize_layout(
+    end = optimize_layout(
         start, graph, a=A, b=B, omega_norm=omega, n_epochs=200, seed=0, hold_height=hold
-    )
+    ).position
     before, after = (
         sampled_loss(Y.astype(float).ravel(), Y.shape, graph, omega, 5) for Y in (start, end)
     )
@@ -162,10 +165,10 @@ def test_threads_change_nothing_and_the_start_is_left_alone():
     start = rng.uniform(0, 10, size=(n, 3)).astype(np.float32)
     copy = start.copy()
     options = dict(a=A, b=B, omega_norm=0.5, n_epochs=12, seed=3)
-    one, two = (optimize_layout(start, graph, n_threads=t, **options)[0] for t in (1, 2))
+    one, two = (optimize_layout(start, graph, n_threads=t, **options).position for t in (1, 2))
     assert np.array_equal(one, two)
     assert np.array_equal(start, copy)
-    other = optimize_layout(start, graph, **(options | {"seed": 4}))[0]
+    other = optimize_layout(start, graph, **(options | {"seed": 4})).position
     assert not np.array_equal(one, other)
 
 
@@ -173,23 +176,24 @@ def test_kept_epochs_callbacks_and_no_epochs():
     graph = regular_graph(30, 4, np.random.default_rng(0))
     start = np.random.default_rng(1).normal(size=(30, 3)).astype(np.float32)
     seen = []
-    end, kept = optimize_layout(
+    layout = optimize_layout(
         start, graph, a=A, b=B, omega_norm=0.5, n_epochs=20, seed=0, keep_epochs=[0, 5, 20],
         callback=lambda epoch, position: seen.append((epoch, position.shape)),
     )  # fmt: skip
+    end, kept = layout.position, layout.kept
     assert len(kept) == 3
     assert kept[0] == pytest.approx(start - start.mean(axis=0), abs=1e-6)
     assert np.array_equal(kept[2], end)
     assert seen == [(e, (30, 3)) for e in range(1, 21)]
-    none, _ = optimize_layout(start, graph, a=A, b=B, omega_norm=0.5, n_epochs=0, seed=0)
-    assert none == pytest.approx(kept[0])
+    none = optimize_layout(start, graph, a=A, b=B, omega_norm=0.5, n_epochs=0, seed=0)
+    assert none.position == pytest.approx(kept[0])
 
 
 def test_height_response_solves_its_equation():
     rng = np.random.default_rng(0)
     graph = regular_graph(50, 6, rng)
     flat = rng.uniform(0, 10, size=(50, 2))
-    h = height_response(flat, graph, A, B, 0.4)
+    h = height_response(flat, graph, PULL, 0.4)
     P = graph.toarray()
     d = np.linalg.norm(flat[:, None] - flat[None], axis=2)
     pull = np.where(P > 0, P * attraction(d, A, B), 0)
@@ -203,12 +207,12 @@ def test_height_response_solves_its_equation():
 def test_height_response_of_islands_and_symmetric_graphs():
     graph = scipy.sparse.block_diag([np.roll(np.eye(4), 1, 1), np.zeros((2, 2))], format="csr")
     flat = np.random.default_rng(0).normal(size=(6, 2))
-    assert np.isfinite(height_response(flat, graph, A, B, 0.5)).all()
+    assert np.isfinite(height_response(flat, graph, PULL, 0.5)).all()
     symmetric = scipy.sparse.csr_array(np.ones((6, 6)) - np.eye(6))
-    assert height_response(flat, symmetric, A, B, 0.5) == pytest.approx(0)
+    assert height_response(flat, symmetric, PULL, 0.5) == pytest.approx(0)
     # an edge that is walked one way only slopes down towards its target
     arrow = scipy.sparse.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]]))
-    h = height_response(np.array([[0.0, 0.0], [1.0, 0.0]]), arrow, A, B, 0.5)
+    h = height_response(np.array([[0.0, 0.0], [1.0, 0.0]]), arrow, PULL, 0.5)
     assert h == pytest.approx([0.25, -0.25])
 
 
@@ -223,5 +227,5 @@ def test_the_height_does_not_follow_the_order_of_the_rows(order):
     found = exact_neighbors(X, 15)
     graph = directed_memberships(found, *umap_scales(found.distances))
     start = np.column_stack([10 * X, np.zeros(300)])
-    end, _ = optimize_layout(start, graph, a=A, b=B, omega_norm=0.5, n_epochs=500, seed=0)
-    assert spearmanr(end[:, -1], radius).statistic > 0.95
+    end = optimize_layout(start, graph, a=A, b=B, omega_norm=0.5, n_epochs=500, seed=0)
+    assert spearmanr(end.position[:, -1], radius).statistic > 0.95
