@@ -7,6 +7,7 @@
     python -m benchmarks recheck --runs 20              run some again: the same numbers?
     python -m benchmarks figures disk                   pictures, in benchmarks/figures
     python -m benchmarks report                         benchmarks/RESULTS.md, from the results
+    python -m benchmarks upstream --source DIR          umap-learn's or openTSNE's own tests
 
 Finished runs are not repeated: an interrupted command goes on where it stopped. Data that are
 neither generated nor bundled with scikit-learn come from --data-dir (or FINSLER_DATA) or, if
@@ -80,6 +81,12 @@ def report(options) -> int:
     return 0
 
 
+def upstream(options) -> int:
+    from benchmarks.upstream import report
+
+    return max(report(options.source, columns, options.omega_norm) for columns in options.columns)
+
+
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -110,13 +117,21 @@ def main(argv=None) -> int:
     two.add_argument("--figures", type=Path, default=FIGURES)
     three = commands.add_parser("report", help="write RESULTS.md")
     three.add_argument("--output", type=Path, default=REPORT)
+    four = commands.add_parser("upstream", help="run the tests of umap-learn or openTSNE")
+    four.add_argument("--source", type=Path, required=True, help="a checkout of the project")
+    four.add_argument("--columns", type=int, nargs="+", default=[2, 3], help="n_components")
+    four.add_argument("--omega-norm", type=float, default=0.01, help="the drift")
     options = parser.parse_args(argv)
     if options.command is None:
         overview(options.results)
         return 0
-    command = {"run": run, "recheck": recheck, "figures": figures, "report": report}[
-        options.command
-    ]
+    command = {
+        "run": run,
+        "recheck": recheck,
+        "figures": figures,
+        "report": report,
+        "upstream": upstream,
+    }[options.command]
     try:
         return command(options)
     except FileNotFoundError as missing:

@@ -1,0 +1,123 @@
+"""The tests of umap-learn and openTSNE, run with this project's classes in place of theirs.
+
+    python -m benchmarks upstream --source DIR            a checkout of umap-learn or of openTSNE
+    python -m benchmarks upstream --source DIR --columns 3
+
+Prints how many passed and failed, and for every failure the reason from the list below. A failure
+without a reason there is a defect.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from shutil import copytree
+from typing import NamedTuple
+
+__all__ = ["Outcome", "reason_for", "run_suite"]
+
+# Folder of the tests in a checkout, and files that test other classes than UMAP or TSNE.
+FOLDERS = {"umap-learn": "umap/tests", "openTSNE": "tests"}
+OTHER_CLASSES = {
+    "umap-learn": ("test_aligned_umap.py", "test_parametric_umap.py", "test_densmap.py"),
+    "openTSNE": (),
+}
+# Why a test of the parent cannot pass: the first pattern that is found in its name.
+REASONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "umap-learn": (),
+    "openTSNE": (),
+}
+NO_REASON = "no reason is known"
+
+
+class Outcome(NamedTuple):
+    """What became of one test: "passed", "failed" or "skipped", and what it said."""
+
+    name: str
+    state: str
+    message: str = ""
+
+
+def project_of(source: Path) -> str:
+    for project, folder in FOLDERS.items():
+        if (source / folder).is_dir() and (source / _package(project)).is_dir():
+            return project
+    raise FileNotFoundError(
+        f"{source} is a checkout of neither umap-learn nor openTSNE: it has neither umap/tests nor "
+        "openTSNE beside tests. Source packages of umap-learn have no tests; clone the repository."
+    )
+
+
+def _package(project: str) -> str:
+    return {"umap-learn": "umap", "openTSNE": "openTSNE"}[project]
+
+
+def reason_for(project: str, name: str) -> str:
+    return next((why for part, why in REASONS[project] if re.search(part, name)), NO_REASON)
+
+
+def run_suite(source: Path, columns: int = 2, drift: float = 0.01) -> list[Outcome]:
+    """Copy the tests away from the sources they belong to, and run them on what is installed."""
+    project = project_of(source)
+    with tempfile.TemporaryDirectory() as folder:
+        tests = Path(folder) / "upstream_tests"
+        copytree(source / FOLDERS[project], tests)
+        for name in OTHER_CLASSES[project]:
+            (tests / name).unlink(missing_ok=True)
+        for path in tests.glob("*.py"):  # as modules of a package that is not around them here
+            text = re.sub(r"from \.\.(?=\w)", f"from {_package(project)}.", path.read_text())
+            path.write_text(re.sub(r"from tests(?=[. ])", "from upstream_tests", text))
+        report = Path(folder) / "report.xml"
+        root = Path(__file__).parents[1]
+        environment = os.environ | {
+            "FINSLER_UPSTREAM": f"{project}:{columns}:{drift}",
+            "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        }
+        command = [
+            sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.upstream_plugin",
+            "-p", "no:cacheprovider", f"--rootdir={folder}", "-c", os.devnull,
+            f"--junitxml={report}", str(tests),
+        ]  # fmt: skip
+        finished = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if not report.exists():
+            raise RuntimeError(f"pytest did not run:\n{finished.stdout}\n{finished.stderr}")
+        return _outcomes(report)
+
+
+def _outcomes(report: Path) -> list[Outcome]:
+    outcomes = []
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').split('.')[-1]}::{case.get('name')}"
+        bad = [e for kind in ("failure", "error") for e in case.findall(kind)]
+        if bad:
+            outcomes.append(Outcome(name, "failed", (bad[0].get("message") or "").split("\n")[0]))
+        elif case.find("skipped") is not None:
+            outcomes.append(Outcome(name, "skipped"))
+        else:
+            outcomes.append(Outcome(name, "passed"))
+    return outcomes
+
+
+def report(source: Path, columns: int, drift: float) -> int:
+    """Print the outcome; 1 if a test fails for no known reason."""
+    project = project_of(source)
+    outcomes = run_suite(source, columns, drift)
+    count = {s: sum(o.state == s for o in outcomes) for s in ("passed", "failed", "skipped")}
+    print(
+        f"{project}, {columns} columns, omega_norm={drift:g}: {count['passed']} passed, "
+        f"{count['failed']} failed, {count['skipped']} skipped"
+    )
+    unknown = 0
+    for outcome in outcomes:
+        if outcome.state == "failed":
+            reason = reason_for(project, outcome.name)
+            unknown += reason == NO_REASON
+            print(f"  {outcome.name}\n    {reason}\n    it said: {outcome.message[:200]}")
+    return int(unknown > 0)
