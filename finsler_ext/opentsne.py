@@ -19,7 +19,14 @@ from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift_choice import DriftChoice, choose_drift, warn_of_chance
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
-from finsler_ext.layout.height_mode import EUCLIDEAN, FREE, HELD, check_height, height_mode
+from finsler_ext.layout.height_mode import (
+    EUCLIDEAN,
+    FREE,
+    HELD,
+    check_height,
+    complete_old_state,
+    height_mode,
+)
 from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.tsne_descent import FinslerDescent
 from finsler_ext.layout.tsne_gradient import FinslerGradient, check_dof, choose_method
@@ -141,6 +148,7 @@ class FinslerTSNE(openTSNE.TSNE):
         omega_norm = check_omega_norm(self.omega_norm)
         start, mode, _ = self._start(X, affinities, initialization, omega_norm)
         self.height_ = HELD if mode == HELD else FREE
+        self.omega_norm_, self.affinities_ = omega_norm, affinities
         self.embedding_ = self._build(affinities, start, omega_norm)
         return self.embedding_
 
@@ -351,7 +359,8 @@ class FinslerTSNE(openTSNE.TSNE):
         self.density_height_ = (
             float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
         )
-        self._say(str(self.skew_fidelity_))
+        self._say(f"Height {self.height_}; {self.skew_fidelity_}")
+        self._say(str(self.islands_))
         if not is_symmetric(self.affinities_.P):
             warn_of_chance(
                 self.skew_fidelity_,
@@ -359,6 +368,9 @@ class FinslerTSNE(openTSNE.TSNE):
                 directed=self._directed_input(X, self.affinities_) is not None,
                 stacklevel=4,
             )
+
+    def __setstate__(self, state):
+        super().__setstate__(complete_old_state(dict(state)))
 
     def _say(self, message: str) -> None:
         if self.verbose:

@@ -23,8 +23,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
 
     where p_ij = p_{j|i}/N is the affinity of i to j, by i's own scale, and is not averaged
     with p_ji. The first columns of the embedding are the usual map; the last, the height, shows
-    the asymmetry: sparse above dense, downwind below upwind. omega_norm=0 is Euclidean t-SNE
-    with a gradient that is right for every ν.
+    the asymmetry: points in sparse regions, or costly to reach, lie higher. omega_norm=0 is
+    Euclidean t-SNE with a gradient that is right for every ν.
 
     This class follows scikit-learn; `finsler_ext.opentsne.FinslerTSNE` is the same in openTSNE's
     manner. All parameters of `openTSNE.TSNE` keep their names and meanings. New or different:
@@ -32,14 +32,20 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     Parameters
     ----------
     n_components : int, default=3
-        All columns: two for the map and one for the height. More than three are summed over
-        all pairs, and refused for large data.
+        All columns: two for the map and one for the height. With 2, one of the two columns is
+        the height. More than three are summed over all pairs, and refused for large data.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. Over ten labelled data sets, at 0.5 the height orders 80 % of
-        neighbour pairs (54 % at 0.01), with the label agreement of t-SNE in as many columns and
-        6 % less 15-NN preservation (medians, benchmarks/RESULTS.md). "auto" takes the largest
-        that keeps the neighbourhoods nearly as well as drift 0 does (see
-        `finsler_ext.drift_choice`), at the price of two to five fits.
+        Length of the drift. The smaller the drift, the less the height shows: see
+        ``skew_fidelity_``. "auto" takes the largest of 0.3, 0.5, 0.7, 0.9 at which all columns
+        together keep at least 90 % of the neighbours that the layout kept before the drift acted
+        (see `finsler_ext.drift_choice`). Its trials share affinities, start and map.
+    height : {"auto", "held", "free"}, default="auto"
+        "held": the map is laid out first, as t-SNE in one column fewer, and stays; then the
+        height rises over it, in 0.3 ``n_iter`` further iterations. So the map does not depend on
+        the drift. "free": all columns are laid out together, then the drift finds its direction
+        among them, and the layout is rotated so that this becomes the last column; map columns
+        are ordered by their spread, each with its largest entry positive. "auto" is held with
+        three or more columns and free with fewer. ``height_`` says which.
     affinity : {"directed", "harmonic", "symmetrized"}, default="directed"
         Affinities as above, or one of two symmetric controls: one scale per edge, the harmonic
         mean of both ends; or openTSNE's own average.
@@ -70,7 +76,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     min_num_intervals : int, default=50
         Small layouts have nodes closer together, at least so many along the longer side.
     initialization : str or array of m − 1 or m columns
-        The start of the map; the height then starts from zero.
+        The start. An array of m − 1 columns is the map, and the height is held. An array of m
+        columns is map and height; the height is free, and the frame stays as it is.
+    callbacks : callable or list of callables
+        As in openTSNE. While the height is held they see the map columns alone, and positions in
+        the frame of that moment: a free layout may be rotated later.
     metric : str or callable
         As in openTSNE; with "precomputed", X[i, j] is the distance from i to j. A directed
         matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
@@ -85,6 +95,10 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     affinities_ : Affinities
         ``affinities_.P`` holds the directed affinities, rows being sources.
     kl_divergence_ : float
+    height_ : "held" or "free"
+        How the height was laid out.
+    islands_ : Islands
+        Whether heights compare across the gaps of the map, and the law they follow.
     omega_norm_ : float
     drift_choice_ : DriftChoice
         Only with omega_norm="auto": the drift chosen, why, and what was tried.

@@ -30,6 +30,8 @@ from finsler_ext._umap.parameters import (
 )
 from finsler_ext.dissimilarity import training_rows
 from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
+from finsler_ext.layout.height_mode import FREE, complete_old_state
+from finsler_ext.layout.umap_schedule import NO_DRIFT
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.randers import map_columns
 
@@ -49,22 +51,30 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     where p_ij is the membership of j in the neighbourhood of i, by i's own scale, and is not
     averaged with p_ji. The first columns of the embedding are the usual map; the last, the
-    height, shows the asymmetry: sparse above dense, downwind below upwind.
+    height, shows the asymmetry: points in sparse regions, or costly to reach, lie higher.
 
     All parameters of `umap.UMAP` keep their names and meanings. New or different:
 
     Parameters
     ----------
     n_components : int, default=3
-        All columns: two for the map and one for the height.
+        All columns: two for the map and one for the height. With 2, one of the two columns is
+        the height.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. 0 is Euclidean UMAP on directed memberships. A small drift leaves
-        the height to chance: look at ``skew_fidelity_``. Over ten labelled data sets, at 0.5 the
-        height orders 84 % of neighbour pairs (57 % at 0.01), label agreement and 15-NN
-        preservation being those of UMAP with as many columns; at 0.9 90 %, at 6 % less
-        preservation (medians, benchmarks/RESULTS.md). "auto" takes the largest of 0.3, 0.5,
-        0.7, 0.9 at which the embedding keeps at least 90 % of the neighbourhood preservation
-        of drift 0; it lays out two to five times, on one graph.
+        Length of the drift. 0 is Euclidean UMAP on directed memberships. The smaller the drift,
+        the less the height shows: over ten labelled data sets it orders 84 % of neighbour pairs
+        at 0.5 and 57 % at 0.01 (50 % is chance; medians, benchmarks/RESULTS.md), and
+        ``skew_fidelity_`` tells for the data at hand. "auto" takes the largest of 0.3, 0.5, 0.7,
+        0.9 at which all columns together keep at least 90 % of the neighbours that the layout
+        kept before the drift acted. Its trials share graph, start and the first 60 % of epochs.
+    height : {"auto", "held", "free"}, default="auto"
+        "held": the map settles in the first columns as in UMAP, then the height rises over it.
+        "free": all columns settle together, then the drift finds its direction among them and
+        the layout is rotated so that this becomes the last column. Map columns are then
+        ordered by their spread, each with its largest entry positive. Held maps are as good
+        as UMAP's with one column fewer, and the height means more; all columns of free layouts
+        together are as good as UMAP's with as many. "auto" is held with three or more columns
+        and free with fewer. ``height_`` says which.
     affinity : {"directed", "harmonic", "fuzzy_union"}, default="directed"
         Memberships as above, or one of two symmetric controls: one scale per edge, the
         harmonic mean of both ends; or umap-learn's own fuzzy union.
@@ -79,8 +89,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
         As in umap-learn; with "precomputed", X[i, j] is the distance from i to j. A directed
         matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
     init : str or array of m − 1 or m columns
-        The start of the map; the height then starts from zero. An array of m columns gives
-        the height, too.
+        The start. An array of m − 1 columns is the map, and the height is held. An array of m
+        columns is map and height; the height is free, and the frame stays as it is.
     random_state : int, RandomState or None
         With an int, the result is the same for any ``n_jobs``.
 
@@ -90,6 +100,12 @@ class FinslerUMAP(TransformerMixin, UMAP):
         Map columns first, height last; centred. Points without any neighbour are nan.
     graph_ : csr_matrix of shape (n_samples, n_samples)
         Directed memberships, rows being sources.
+    height_ : "held" or "free"
+        How the height was laid out.
+    loss_ : UmapLoss
+        The loss of the embedding: its value, both parts, and the error of sampling.
+    islands_ : Islands
+        Whether heights compare across the gaps of the map, and the law they follow.
     omega_norm_ : float
         The drift, given or chosen.
     drift_choice_ : DriftChoice
@@ -178,8 +194,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
             As in umap-learn.
         callback : callable, optional
             Called as ``callback(epoch, positions)`` after every epoch, positions being a copy
-            with one row per row of X, not yet centred. With ``omega_norm="auto"`` it sees a
-            further run at the drift that was chosen.
+            with one row per row of X, not yet centred, and in the frame of that moment: a free
+            layout may be rotated later. With ``omega_norm="auto"`` it sees a further run at the
+            drift that was chosen.
         """
         draft = copy(self)  # an error half way leaves this model as it was
         stale = vars(self).get("_fitted_names", ())
@@ -244,8 +261,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def update(self, X, ensure_all_finite=True, *, local_scale=None):
         """Add rows to the training data and embed all of them, from the present map.
 
-        New rows start from where `transform` places them. The graph and the height are made
-        anew, so this takes the time of a fit without its initialisation.
+        New rows start from where `transform` places them. The graph and a held height are made
+        anew, so this takes the time of a fit without its initialisation. The frame stays: a free
+        layout is not rotated.
 
         Parameters
         ----------
@@ -359,6 +377,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         nan = float("nan")
         self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "there is only one point")
         self.density_height_ = nan
+        self.height_, self.islands_ = FREE, NO_DRIFT
         self._supervised = False
         if self.omega_norm_ is None:
             self.omega_norm_ = 0.0
@@ -386,15 +405,27 @@ class FinslerUMAP(TransformerMixin, UMAP):
         """Say how much of the asymmetry the height carries."""
         self.skew_fidelity_ = self._fidelity(embedding)
         self.density_height_ = density_height(embedding, self.local_scale_)
-        self._say(str(self.skew_fidelity_))
+        self._say(f"{self._columns_in_words()}; {self.skew_fidelity_}")
+        if hasattr(self, "islands_"):
+            self._say(str(self.islands_))
         if self.affinity == "directed":
             directed = self._directed_distances or self._asymmetric_metric
             drift = self.omega_norm_
             warn_of_chance(self.skew_fidelity_, drift, directed=directed, stacklevel=6)
 
+    def _columns_in_words(self) -> str:
+        if self.omega_norm_ == 0:
+            return "All columns are map columns"
+        if self.n_components == 2:
+            return "One of the two columns is the height"
+        return f"The last column is the height, {self.height_}"
+
     def _say(self, message: str) -> None:
         if self.verbose:
             print(ts(), message)
+
+    def __setstate__(self, state):
+        super().__setstate__(complete_old_state(dict(state)))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

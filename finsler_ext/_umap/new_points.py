@@ -7,8 +7,9 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from finsler_ext import dissimilarity
-from finsler_ext._umap.graph import is_symmetric, pair_kwds
+from finsler_ext._umap.graph import pair_kwds
 from finsler_ext._umap.parameters import checked_data
+from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap_placement import place_points
 
 __all__ = ["add_rows", "check_own_data", "transform_rows"]
@@ -108,9 +109,8 @@ def add_rows(model, X, ensure_all_finite=True, local_scale=None) -> None:
 
 
 def _present_map(model, positions, random_state):
-    """Map columns to start from; all columns where the height is one of them."""
-    euclidean = model.omega_norm_ == 0 or model.n_components == 1 or is_symmetric(model.graph_)
-    start = positions if euclidean else positions[:, :-1]
+    """Map columns to start from if the height was held; otherwise all, in the frame they have."""
+    start = positions[:, :-1] if model.height_ == HELD else positions
     lost = ~np.isfinite(start).all(axis=1)
     spread = np.nanstd(start, axis=0) if not lost.all() else np.ones(start.shape[1])
     start[lost] = random_state.normal(size=(lost.sum(), start.shape[1])) * spread

@@ -7,7 +7,15 @@ euclidean  free, and nothing to show: no drift, or affinities that are symmetric
 
 from __future__ import annotations
 
-__all__ = ["EUCLIDEAN", "FREE", "HEIGHTS", "HELD", "check_height", "height_mode"]
+__all__ = [
+    "EUCLIDEAN",
+    "FREE",
+    "HEIGHTS",
+    "HELD",
+    "check_height",
+    "complete_old_state",
+    "height_mode",
+]
 
 HELD, FREE, EUCLIDEAN = "held", "free", "euclidean"
 HEIGHTS = ("auto", HELD, FREE)
@@ -50,3 +58,12 @@ def height_mode(
     if start_columns is not None:
         return FREE if start_columns == n_components else HELD
     return HELD if n_components > MAP_COLUMNS else FREE
+
+
+def complete_old_state(state: dict) -> dict:
+    """The state of a model that was pickled by version 0.1.0, which always held the height."""
+    state.setdefault("height", "auto")
+    if "omega_norm_" in state and "height_" not in state:
+        flat = state["omega_norm_"] == 0 or state["n_components"] == 1
+        state["height_"] = FREE if flat else HELD
+    return state

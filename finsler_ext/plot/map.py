@@ -6,7 +6,7 @@ import numpy as np
 
 from finsler_ext.plot.dots import draw_dots, new_axes
 from finsler_ext.plot.shown import read_colors, read_shown
-from finsler_ext.plot.skew import height_words
+from finsler_ext.plot.skew import fidelity_words, height_words
 
 __all__ = ["plot_map"]
 
@@ -70,6 +70,7 @@ def plot_map(
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.set_title(fidelity_words(embedding), fontsize="small")
     return ax
 
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from finsler_ext.metrics import skew_pairs
 
-__all__ = ["HEIGHT", "asymmetry_of", "height_words"]
+__all__ = ["HEIGHT", "asymmetry_of", "fidelity_words", "height_words"]
 
 HEIGHT = "height: sparse above dense"
 COSTLY = "height: costly to reach is high"
@@ -29,6 +29,18 @@ def height_words(model) -> str:
     return COSTLY if "distances" in given else HEIGHT
 
 
+def fidelity_words(model) -> str:
+    """How far to trust the height of a fitted estimator, for a title; empty for anything else."""
+    sign = getattr(getattr(model, "skew_fidelity_", None), "sign", float("nan"))
+    if not np.isfinite(sign) or getattr(model, "omega_norm_", 0) == 0:
+        return ""
+    words = f"the height orders {sign:.0%} of the pairs rightly (50% is chance)"
+    islands = getattr(model, "islands_", None)
+    if islands is not None and islands.n_parts > 1 and not islands.settled:
+        words += "; it does not compare across gaps"
+    return words
+
+
 def asymmetry_of(model) -> dict:
     """What a fitted estimator compares its height with: the arguments of `skew_fidelity`."""
     if hasattr(model, "dissimilarity_matrix_"):  # FinslerMDS
@@ -45,10 +57,14 @@ def asymmetry_of(model) -> dict:
             return {"graph": affinities.P, "local_scale": affinities.local_scale}
         return {"distances": _lengths(affinities.P)}
     if hasattr(model, "graph_"):  # FinslerUMAP
+        from finsler_ext._umap.graph import neighbor_distances
+
         if model.metric == "precomputed" and model._raw_data is not None:
             given = {"distances": model._raw_data}
             if _is_directed(model.embedding_, given):
                 return given
+        if getattr(model, "_asymmetric_metric", False):
+            return {"distances": neighbor_distances(model)}
         return {"graph": model.graph_, "local_scale": model.local_scale_}
     raise ValueError(
         "plot_asymmetry needs a fitted estimator, or an embedding with either distances=, or "
