@@ -19,7 +19,7 @@ from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.initial import initial_positions
 from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.umap_descent import UmapDescent
-from finsler_ext.layout.umap_schedule import UmapLayout, UmapSchedule
+from finsler_ext.layout.umap_schedule import UmapSchedule
 from finsler_ext.metrics import skew_potential
 
 __all__ = ["embed"]
@@ -78,7 +78,7 @@ def _at_best_drift(model, lay_out, callback):
     return lay_out(chosen, callback)
 
 
-def _layout(model, X, init, random_state, epochs, inverse) -> Callable[..., UmapLayout]:
+def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     """A function from drift and callback to a layout and its embeddings after ``epochs``.
 
     Its runs share graph, starts, random numbers and first acts. Points without any neighbour

@@ -57,7 +57,7 @@ def _descend(objective: Objective, first: np.ndarray, at_first) -> tuple[np.ndar
     """Quasi-Newton steps on the sphere, in coordinates of the plane that touches it."""
     value, slope = at_first
     plane = np.linalg.svd(first[None, :])[2][1:]
-    steepness = np.linalg.norm(plane @ slope)
+    steepness = float(np.linalg.norm(plane @ slope))
     if steepness == 0:  # in one dimension, always
         return first, value
 
@@ -96,7 +96,7 @@ def rotation_onto_last(axis: np.ndarray) -> np.ndarray:
         return np.sign(axis)[:, None]
     cosine = float(axis @ last)
     side = axis - cosine * last
-    sine = np.linalg.norm(side)
+    sine = float(np.linalg.norm(side))
     if sine == 0:
         if cosine > 0:
             return np.eye(m)

@@ -158,8 +158,8 @@ def _law(x, y, degree, n_parts: int) -> Islands:
     if spread <= FLAT * degree.sum() or rise == 0.0:
         return Islands(n_parts, float("nan"), "heights or scales are flat within the parts")
     slope = float(degree @ (x * y)) / spread
-    correlation = min(abs(slope) * np.sqrt(spread / rise), 1.0)
-    freedom = max(np.count_nonzero(degree) - n_parts - 1, 1)
+    correlation = min(abs(slope) * float(np.sqrt(spread / rise)), 1.0)
+    freedom = max(int(np.count_nonzero(degree)) - n_parts - 1, 1)
     sure = correlation * np.sqrt(freedom) > SURE * np.sqrt(1.0 - correlation**2)
     reason = "" if slope > 0 and sure else "within the parts the height does not follow the scale"
     return Islands(n_parts, slope, reason)
