@@ -162,3 +162,14 @@ def test_models_of_the_first_version_still_load(estimator, few_digits):
     assert old.height_ == "held"
     assert np.array_equal(old.transform(X[150:160]), model.transform(X[150:160]))
     assert old.get_params()["height"] == "auto"
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_the_seed_decides_whatever_the_threads(estimator, columns):
+    X = np.random.default_rng(0).normal(size=(2500, 6)).astype(np.float32)
+    short = {"n_epochs": 20} if estimator is FinslerUMAP else {"n_iter": 10, "perplexity": 5}
+    runs = [
+        np.asarray(quick(estimator, n_components=columns, n_jobs=jobs, **short).fit_transform(X))
+        for jobs in (1, 2)
+    ]
+    assert np.array_equal(*runs)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-__all__ = ["best_axis", "canonical_map", "drift_start", "rotation_onto_last"]
+__all__ = ["best_axis", "canonical_map", "drift_start", "rotation_onto_last", "turned"]
 
 # Evaluations of a quasi-Newton search, in one or two unknowns: to first order in ω its start is
 # the answer.
@@ -81,7 +81,8 @@ def _descend(objective: Objective, first: np.ndarray, at_first) -> tuple[np.ndar
 
 def drift_start(position: np.ndarray, flow: np.ndarray) -> np.ndarray:
     """−g of the module's docstring, ``flow`` being Σ_j A(d_ij)(p_ij − p_ji)."""
-    return flow @ (position - position.mean(axis=0, dtype=np.float64))
+    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
+    return np.einsum("n,nc->c", flow, position - position.mean(axis=0, dtype=np.float64))
 
 
 def rotation_onto_last(axis: np.ndarray) -> np.ndarray:
@@ -108,6 +109,13 @@ def rotation_onto_last(axis: np.ndarray) -> np.ndarray:
     return np.eye(m) + (cosine - 1.0) * turned + sine * quarter
 
 
+def turned(position: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Every row multiplied by an orthogonal matrix, in the dtype of the rows."""
+    if np.array_equal(matrix, np.eye(len(matrix))):
+        return position
+    return np.einsum("nc,dc->nd", position.astype(np.float64), matrix).astype(position.dtype)
+
+
 def canonical_map(position: np.ndarray) -> np.ndarray:
     """Orthogonal matrix that gives the map columns a frame of their own and keeps the height.
 
@@ -120,8 +128,8 @@ def canonical_map(position: np.ndarray) -> np.ndarray:
         return frame
     flat = position[:, :-1].astype(np.float64)
     flat = flat - flat.mean(axis=0)
-    axes = np.linalg.eigh(flat.T @ flat)[1][:, ::-1].T
-    shown = flat @ axes.T
+    axes = np.linalg.eigh(np.einsum("ni,nj->ij", flat, flat))[1][:, ::-1].T
+    shown = turned(flat, axes)
     farthest = shown[np.abs(shown).argmax(axis=0), np.arange(m - 1)]
     frame[:-1, :-1] = axes * np.where(farthest < 0, -1.0, 1.0)[:, None]
     return frame

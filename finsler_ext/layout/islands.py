@@ -75,6 +75,7 @@ def log_level(scale) -> np.ndarray:
     return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
 
 
+@one_blas_thread()
 def settle_islands(
     position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
 ) -> tuple[np.ndarray, Islands]:
@@ -104,6 +105,7 @@ def settle_islands(
     return settled - settled.mean(), islands
 
 
+@one_blas_thread()
 def offset_components(
     position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
 ) -> tuple[np.ndarray, Islands]:
@@ -141,14 +143,13 @@ def _between_parts(springs: Springs, values: np.ndarray) -> np.ndarray:
     degree = springs.degree
     mean = np.average(values, weights=degree)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    with one_blas_thread():
-        smooth, _ = cg(
-            springs.laplacian + diagonal(ANCHOR * degree),
-            ANCHOR * degree * (values - mean),
-            M=diagonal(inverse),
-            rtol=TOLERANCE,
-            maxiter=MAX_ITERATIONS,
-        )
+    smooth, _ = cg(
+        springs.laplacian + diagonal(ANCHOR * degree),
+        ANCHOR * degree * (values - mean),
+        M=diagonal(inverse),
+        rtol=TOLERANCE,
+        maxiter=MAX_ITERATIONS,
+    )
     return mean + smooth
 
 

@@ -22,7 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from openTSNE.tsne import OptimizationInterrupt, TSNEEmbedding
 
-from finsler_ext.layout.axis import best_axis, canonical_map, drift_start, rotation_onto_last
+from finsler_ext.layout.axis import (
+    best_axis,
+    canonical_map,
+    drift_start,
+    rotation_onto_last,
+    turned,
+)
 from finsler_ext.layout.height import NOISY_TOLERANCE, height_response, springs_between
 from finsler_ext.layout.height_mode import FREE, HELD
 from finsler_ext.layout.islands import Islands, offset_components, settle_islands
@@ -169,14 +175,14 @@ class TsneSchedule:
 
     def _free(self, embedding):
         if not self._settle_all(embedding):
-            embedding[:] = np.array(embedding) @ self._axis(embedding, anywhere=True).T
+            embedding[:] = turned(np.array(embedding), self._axis(embedding, anywhere=True))
             embedding.optimizer = FinslerDescent()  # its gains belong to the old axes
             last = self.phases[-1]
             rest = last._replace(n_iter=last.n_iter - int(FIRST_ACT * last.n_iter))
             embedding, _ = _run(embedding, [rest])
         turn = self._axis(embedding, anywhere=False)
-        turned = np.asarray(embedding) @ turn.T
-        embedding[:] = turned @ canonical_map(turned).T
+        position = turned(np.array(embedding), turn)
+        embedding[:] = turned(position, canonical_map(position))
         return TsneLayout(embedding, FREE, self._apart(embedding))
 
     def _axis(self, embedding, *, anywhere: bool):
@@ -190,11 +196,12 @@ class TsneSchedule:
 
         def objective(axis):
             rotation = rotation_onto_last(axis)
-            turned = position @ rotation.T
-            value, gradient = _divergence(embedding, turned)
+            Y = turned(position, rotation)
+            value, gradient = _divergence(embedding, Y)
             slope = np.zeros(len(axis))
             # turning the last axis towards another moves every point along an arc
-            slope[:-1] = turned[:, :-1].T @ gradient[:, -1] - gradient[:, :-1].T @ turned[:, -1]
+            slope[:-1] = np.einsum("nc,n->c", Y[:, :-1], gradient[:, -1])
+            slope[:-1] -= np.einsum("nc,n->c", gradient[:, :-1], Y[:, -1])
             return value, slope @ rotation
 
         start = drift_start(position, flow) if anywhere else None

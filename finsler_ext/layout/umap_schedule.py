@@ -22,7 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext.layout.axis import best_axis, canonical_map, drift_start, rotation_onto_last
+from finsler_ext.layout.axis import (
+    best_axis,
+    canonical_map,
+    drift_start,
+    rotation_onto_last,
+    turned,
+)
 from finsler_ext.layout.height import NOISY_TOLERANCE, height_response, springs_between
 from finsler_ext.layout.height_mode import FREE, HELD
 from finsler_ext.layout.islands import Islands, offset_components, settle_islands
@@ -169,7 +175,7 @@ class UmapSchedule:
             rate_share = RELEASED_RATE / (1.0 - FIRST_ACT)
         elif turns:
             frame = self._axis(position, omega_norm, anywhere=True)
-            position = _turned(position, frame)
+            position = turned(position, frame)
         position = self.descent.run(
             position,
             progress(range(release, n_epochs)),
@@ -181,10 +187,10 @@ class UmapSchedule:
         last = np.eye(position.shape[1])
         if turns and n_epochs:
             last = self._axis(position, omega_norm, anywhere=False)
-            last = canonical_map(_turned(position, last)) @ last
+            last = canonical_map(turned(position, last)) @ last
         early = last @ frame
-        kept = {e: _turned(part, early if e <= release else last) for e, part in kept.items()}
-        position, loss, islands = self._compared(_turned(position, last), omega_norm)
+        kept = {e: turned(part, early if e <= release else last) for e, part in kept.items()}
+        position, loss, islands = self._compared(turned(position, last), omega_norm)
         if n_epochs in kept:
             kept[n_epochs] = position
         kept_in_order = [kept[epoch] for epoch in keep_epochs]
@@ -268,9 +274,3 @@ class UmapSchedule:
             n_threads=self.descent.n_threads,
             **self.descent.shape,
         )
-
-
-def _turned(position, matrix):
-    if np.array_equal(matrix, np.eye(len(matrix))):
-        return position
-    return (position.astype(np.float64) @ matrix.T).astype(np.float32)
