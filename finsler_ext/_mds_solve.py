@@ -12,7 +12,8 @@ from finsler_ext._mds_input import DirectedInput
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.laplacian import n_groups
 from finsler_ext.layout.stress import StressProblem, stress_problem
-from finsler_ext.layout.stress_descent import AsymmetricStress, descend
+from finsler_ext.layout.stress_asymmetric import AsymmetricStress
+from finsler_ext.layout.stress_descent import descend
 from finsler_ext.layout.stress_drift import DriftSearch, search_drift
 from finsler_ext.layout.stress_initial import STARTS, InitialLayout
 from finsler_ext.layout.stress_majorization import Descent, majorize
@@ -139,21 +140,6 @@ def check_settings(settings: Settings) -> None:
 
 def _check_fit(directed: DirectedInput, settings: Settings) -> None:
     """Whether data and settings go together."""
-    weights = directed.weights
-    if weights is not None and settings.method == "smacof" and not directed.symmetric_weights:
-        known = weights > 0
-        one_way = known != known.T
-        cause = (
-            f"{int(one_way.sum()) // 2} pairs are known in one direction only, or weighted so"
-            if one_way.any()
-            else "w_ij differs from w_ji"
-        )
-        raise ValueError(
-            f"method='smacof' needs symmetric weights, but {cause}: the cross terms of the "
-            "squared distances then do not cancel and a majorisation is not known. Use "
-            "method='gd' (finsler_mds_gd), make the weights symmetric, or complete missing "
-            "pairs along shortest paths (missing='geodesic')."
-        )
     if not isinstance(settings.init, str):
         n, m = len(directed.distances), settings.n_components
         shape = np.shape(settings.init)
@@ -179,7 +165,7 @@ def _objective(directed, settings):
     share = float("nan")
     if n_groups(both) == 1:
         share = stress_problem(D, both, settings.n_threads).gradient_share
-    return AsymmetricStress(D, weights, stand_in.unit), stand_in, share
+    return AsymmetricStress(D, weights, stand_in.unit, stand_in.solver), stand_in, share
 
 
 def _starts(problem: StressProblem, settings: Settings, random_state):

@@ -7,33 +7,39 @@ import scipy.sparse
 
 from finsler_ext._mds_input import ROUNDING, is_symmetric
 from finsler_ext.dissimilarity.directed_distances import distances_of_new
+from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 
 __all__ = ["constructed_distances", "given_distances"]
 
 
 def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     """``metric="precomputed"``: to and from the training points, nan where unknown."""
-    if scipy.sparse.issparse(X):
-        there = np.full(X.shape, np.nan)
-        entries = X.tocoo()
-        there[entries.coords] = entries.data
-    else:
-        there = np.array(X, dtype=np.float64)
+    there = _with_nan(X)
     if incoming is None:
         symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
         back = there.copy() if symmetric else np.full_like(there, np.nan)
     else:
-        back = np.array(incoming, dtype=np.float64)
+        back = _with_nan(incoming)
         if back.shape != there.shape:
             raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
     if (there < 0).any() or (back < 0).any():
         raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
-    there[np.isinf(there)], back[np.isinf(back)] = np.nan, np.nan
     known = ~(np.isnan(there) & np.isnan(back)).all(axis=1)
     if not known.all():
         row = int(np.flatnonzero(~known)[0])
         raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
     return there, back
+
+
+def _with_nan(X) -> np.ndarray:
+    """A dense copy with nan for missing pairs."""
+    X = plain(X)
+    check_range(X)
+    if scipy.sparse.issparse(X):
+        entries = X.tocoo()
+        X = np.full(entries.shape, np.nan)
+        X[entries.coords] = entries.data
+    return marked(np.array(X, dtype=np.float64), square=False)
 
 
 def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:

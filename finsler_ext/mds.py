@@ -6,6 +6,7 @@ Standalone: neither umap-learn nor openTSNE is imported.
 from __future__ import annotations
 
 import warnings
+from copy import copy
 
 import numpy as np
 import scipy.sparse
@@ -31,7 +32,7 @@ from finsler_ext._mds_solve import (
 from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances
-from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
+from finsler_ext.dissimilarity.directed_input import check_range, named_output, opened, plain
 from finsler_ext.drift_choice import warn_of_chance
 from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
@@ -64,9 +65,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         right one for data directed by nature; for ordinary data a larger drift may leave less
         of the height to distances, at a higher stress.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn's, or "precomputed": X is then a directed matrix (dense, or
-        sparse, or a networkx graph), X[i, j] being the dissimilarity from i to j, nan or
-        absent where unknown.
+        A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
+        X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
+        edge list; see `finsler_ext.read_directed`.
     metric_params : dict, optional
     n_neighbors : int, default=15
         Neighbours of each point, itself not counted. Not used if "precomputed".
@@ -75,7 +76,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
         dense regions on the map; "none" keeps distances and most of the map's proportions.
     method : {"smacof", "gd"}, default="smacof"
-        Majorisation, or gradient descent, which takes asymmetric weights too.
+        Majorisation, whose stress never rises, or gradient descent.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
     n_init : int, default=4
         Number of starts with ``init="random"``.
@@ -85,8 +86,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Majorisation stops when the stress falls by less than this share of itself.
     learning_rate : float, optional
         Of the gradient descent, in the units of D.
-    missing : {"ignore", "geodesic"}, default="ignore"
-        With "precomputed": unknown pairs are left out, or D is completed along shortest paths.
+    missing : {"auto", "ignore", "geodesic"}, default="auto"
+        With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
+        paths over the known pairs (what they do not reach is left out). "auto" takes paths
+        where fewer than half of the ordered pairs are known.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -106,7 +109,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     drift_search_ : DriftSearch or None
         What "auto" tried.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
-        The directed D.
+        The directed D, nan where unknown.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
     local_scale_ : array of shape (n_samples,) or None
         Scale of each source, with geometric mean 1; None if "precomputed".
     skew_fidelity_ : SkewFidelity
@@ -142,7 +147,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         max_iter=None,
         eps=1e-6,
         learning_rate=None,
-        missing="ignore",
+        missing="auto",
         random_state=None,
         n_jobs=None,
         verbose=False,
@@ -170,11 +175,24 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features); or, if
-            ``metric="precomputed"``, directed dissimilarities or a networkx graph
+            ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
         y : ignored
         weights : array of shape (n_samples, n_samples), optional
-            Weight of every pair in the stress.
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji.
         """
+        draft = copy(self)  # an error half way leaves this model as it was
+        stale = vars(self).get("_fitted_names", ())
+        for name in stale:
+            vars(draft).pop(name, None)
+        before = set(vars(draft))
+        draft._fit(X, weights)
+        draft._fitted_names = frozenset(vars(draft)) - before
+        for name in stale:
+            vars(self).pop(name, None)
+        vars(self).update(vars(draft))
+        return self
+
+    def _fit(self, X, weights) -> None:
         n_threads = resolve_n_jobs(self.n_jobs)
         max_iter = self.max_iter
         if max_iter is None:
@@ -204,11 +222,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.gradient_share_ = result.gradient_share
         self._n_features_out = self.embedding_.shape[1]
         self._score()
-        return self
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
-        return self.fit(X, y, weights=weights).embedding_
+        return named_output(self, self.fit(X, y, weights=weights).embedding_)
 
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
@@ -239,21 +256,23 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _validated(self, X, *, reset: bool):
+        if self._is_precomputed():
+            check_range(X)
         return validate_data(
             self,
-            X,
+            plain(X) if scipy.sparse.issparse(X) or self._is_precomputed() else X,
             reset=reset,
             dtype=[np.float64, np.float32],
             accept_sparse="csr",
-            # Unknown pairs of a directed matrix are nan; other values are checked with it.
+            # Unknown pairs of a directed matrix are nan or inf; others are checked with it.
             ensure_all_finite=not self._is_precomputed(),
         )
 
     def _directed_input(self, X, weights, n_threads) -> DirectedInput:
         """Directed dissimilarities of the training points; remembers what transform needs."""
-        if self._is_precomputed() and is_digraph(X):
-            X = read_digraph(X).distances
-        X = self._validated(X, reset=True)
+        data = opened(X, precomputed=self._is_precomputed())
+        X = self._validated(data.X, reset=True)
+        data.name_points(self)
         if self._is_precomputed():
             directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
@@ -276,7 +295,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if k >= n:
             warnings.warn(
                 f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.",
-                stacklevel=4,
+                stacklevel=5,
             )
         if _all_rows_equal(X):
             raise ValueError("All rows of X are equal: there are no distances to embed.")
@@ -309,9 +328,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"Most of the asymmetry is cyclic: heights can express only "
                 f"{self.gradient_share_:.0%} of it (gradient_share_), whatever the drift. The "
                 "rest goes round in circles, which no drift can show.",
-                stacklevel=3,
+                stacklevel=4,
             )
-        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=3)
+        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=4)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -16,6 +16,7 @@ from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
+from finsler_ext.dissimilarity.directed_input import check_range, marked, opened
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift_choice import DriftChoice, choose_drift, warn_of_chance
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
@@ -160,14 +161,20 @@ class FinslerTSNE(openTSNE.TSNE):
             raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
         if X is None:
             return None
-        return check_array(
-            X,
+        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
+        data = opened(X, precomputed=precomputed)
+        if precomputed:
+            check_range(data.X)
+        X = check_array(
+            data.X,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_min_samples=2,
-            # Missing pairs of a directed matrix are inf; other values are checked with it.
-            ensure_all_finite=self.metric != "precomputed",
+            # Missing pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=not precomputed,
         )
+        data.name_points(self)
+        return marked(X, np.inf) if precomputed else X
 
     def _check_affinities(self, X, affinities):
         if affinities is None:

@@ -8,6 +8,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext import opentsne
+from finsler_ext.dissimilarity.directed_input import (
+    Opened,
+    check_range,
+    marked,
+    named_output,
+    opened,
+    plain,
+)
 from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
@@ -134,9 +142,12 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         initialization : array, optional
             In place of the parameter of the same name.
         """
+        data = Opened(None)
         if X is not None:
-            X = self._validated(X, reset=True)
+            data = opened(X, precomputed=self.metric == "precomputed")
+            X = self._validated(data.X, reset=True)
         super().fit(X, affinities, initialization)
+        data.name_points(self)
         self._directed_distances = self.metric == "precomputed" and X is not None and is_directed(X)
         self._n_features_out = self.n_components
         return self
@@ -144,7 +155,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
         """Fit and return the embedding as a plain array."""
         self.fit(X, affinities=affinities, initialization=initialization)
-        return np.array(self.embedding_)
+        return named_output(self, np.array(self.embedding_))
 
     def transform(
         self,
@@ -241,8 +252,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         return scipy.sparse.csr_matrix(both) if sparse else both
 
     def _validated(self, X, *, reset: bool):
-        pairwise = self.metric == "precomputed"
-        return validate_data(
+        pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        if pairwise:
+            X = plain(X)
+            check_range(X)
+        X = validate_data(
             self,
             X,
             reset=reset,
@@ -252,6 +266,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite=not pairwise,
         )
+        return marked(X, np.inf, square=reset) if pairwise else X
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

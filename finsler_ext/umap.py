@@ -29,6 +29,7 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
+from finsler_ext.dissimilarity.directed_input import named_output, opened
 from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap_schedule import NO_DRIFT
@@ -212,7 +213,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     def _fit(self, X, y, ensure_all_finite, callback):
         self.omega_norm_ = check_drift_parameter(self.omega_norm)
-        X = checked_data(self, X, ensure_all_finite)
+        data = opened(X, precomputed=self.metric == "precomputed")
+        X = checked_data(self, data.X, ensure_all_finite)
+        data.name_points(self)
         with upstream_validation(self, X):
             self._validate_parameters()
         check_finsler_parameters(self, X)
@@ -226,7 +229,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
         self.fit(X, y, ensure_all_finite, callback=callback)
-        return self.embedding_ if self.transform_mode == "embedding" else self.graph_
+        if self.transform_mode != "embedding":
+            return self.graph_
+        return named_output(self, self.embedding_)
 
     def transform(self, X, ensure_all_finite=True, *, local_scale=None, incoming=None):
         """Places for new rows among the training points, which stay where they are.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from umap.umap_ import find_ab_params
 
 from finsler_ext.dissimilarity import AFFINITIES
+from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 from finsler_ext.layout.height_mode import check_height
 
 __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
@@ -19,6 +20,10 @@ __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
 
 def checked_data(model, X, ensure_all_finite, reset=True):
     bits = model.metric in ("bit_hamming", "bit_jaccard")
+    precomputed = isinstance(model.metric, str) and model.metric == "precomputed"
+    if precomputed:
+        X = plain(X)
+        check_range(X, np.float32)
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
         X = validate_data(
             model,
@@ -27,9 +32,11 @@ def checked_data(model, X, ensure_all_finite, reset=True):
             dtype=np.uint8 if bits else np.float32,
             order="C",
             accept_sparse=False if bits else "csr",
-            # Missing pairs of a directed matrix are inf; other values are checked with it.
-            ensure_all_finite=False if model.metric == "precomputed" else ensure_all_finite,
+            # Missing pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=False if precomputed else ensure_all_finite,
         )
+    if precomputed:
+        X = marked(X, np.inf, square=reset)
     if scipy.sparse.issparse(X):
         X = scipy.sparse.csr_matrix(X)
         if not X.has_canonical_format:

@@ -77,6 +77,29 @@ class StressProblem:
         """Whether D is asymmetric beyond rounding."""
         return self.skew > NEGLIGIBLE_SKEW * self.total
 
+    @property
+    def dtype(self) -> np.dtype:
+        return self.mean.dtype
+
+    def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
+        """Stress and −∇L/4 at ``position``, of shape (m, n): one row per coordinate."""
+        return slope(self, position, omega, pool)
+
+    def step(self, here: Slope, omega: float) -> np.ndarray:
+        """The step Y⁺ − Y of the majorisation, of shape (m, n)."""
+        move = self.solver.solve(here.downhill)
+        move[-1] /= 1.0 + omega**2
+        return move
+
+    def drift_pull(self, position: np.ndarray) -> tuple[float, float]:
+        """Σ w (h_j − h_i)² and Σ w (D_ij − d_ij)(h_j − h_i) at positions of shape (m, n)."""
+        height = position[-1] - position[-1].mean()
+        if self.weights is None:
+            lift = self.n_points * height
+        else:
+            lift = self.weights.sum(axis=1, dtype=np.float64) * height - self.weights @ height
+        return 2.0 * float(lift @ height), 2.0 * float(lift @ self.level)
+
 
 class Slope(NamedTuple):
     """Stress at some positions, and −∇L/4 there, both in the problem's units."""

@@ -15,7 +15,8 @@ from finsler_ext.layout.laplacian import (
     solver_of,
 )
 from finsler_ext.layout.stress import slope, stress_problem
-from finsler_ext.layout.stress_descent import AsymmetricStress, descend
+from finsler_ext.layout.stress_asymmetric import AsymmetricStress
+from finsler_ext.layout.stress_descent import descend
 from finsler_ext.layout.stress_drift import search_drift
 from finsler_ext.layout.stress_initial import InitialLayout, classical_scaling
 from finsler_ext.layout.stress_majorization import majorize
