@@ -62,7 +62,7 @@ def finsler_smacof(
         Momentum, as long as the stress falls with it.
     missing : {"auto", "ignore", "geodesic"}, default="ignore"
         "geodesic" replaces D by the shortest directed paths over the known pairs, "auto" does
-        so where fewer than half of the pairs are known.
+        so where all known distances are equal.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.

@@ -8,15 +8,26 @@ from typing import NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
+from finsler_ext._mds_columns import Fit, does_as_well, expressible
 from finsler_ext._mds_input import DirectedInput
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.laplacian import n_groups
 from finsler_ext.layout.stress import StressProblem, stress_problem
 from finsler_ext.layout.stress_asymmetric import AsymmetricStress
 from finsler_ext.layout.stress_descent import descend
-from finsler_ext.layout.stress_drift import DriftSearch, search_drift
-from finsler_ext.layout.stress_initial import STARTS, InitialLayout
+from finsler_ext.layout.stress_drift import (
+    LARGEST_DRIFT,
+    PILOT_ITERATIONS,
+    PILOTS,
+    DriftSearch,
+    DriftTrial,
+    next_drift,
+    search_drift,
+    suited_drift,
+)
+from finsler_ext.layout.stress_initial import STARTS, InitialLayout, turned
 from finsler_ext.layout.stress_majorization import Descent, majorize
+from finsler_ext.metrics import skew_fidelity
 from finsler_ext.randers import check_omega_norm
 
 __all__ = [
@@ -26,13 +37,16 @@ __all__ = [
     "Settings",
     "StressResult",
     "check_settings",
+    "explained_skew",
     "solve",
 ]
 
 METHODS = ("smacof", "gd")
 GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
-# A drift is searched on no more points than this: a sample lies in the same wind.
+# A drift is searched on no more points than this: a sample has the same drift.
 SEARCH_POINTS = 2000
+# A layout at a smaller drift than this has no axis of its own for the height.
+NO_DRIFT = 0.01
 
 
 class Settings(NamedTuple):
@@ -50,6 +64,8 @@ class Settings(NamedTuple):
     weight_decay: float = 1e-5
     n_threads: int = 1
     verbose: bool = False
+    compare_columns: bool = True
+    """With omega_norm="auto": whether one column fewer would do as well."""
 
 
 class StressResult(NamedTuple):
@@ -85,15 +101,18 @@ def solve(directed: DirectedInput, settings: Settings, random_state) -> StressRe
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
     objective, stand_in, gradient_share = _objective(directed, settings)
-    found = None
+    found, runs = None, []
     omega = settings.omega_norm
     if isinstance(omega, str):
-        found = _search(directed, settings, random_state)
+        found, best = _search(directed, settings, random_state)
         omega = found.omega_norm
+        if len(best.position) == len(directed.distances) and not _is(settings.init, "random"):
+            runs = [best]
     omega = check_omega_norm(omega)
-    starts = _starts(stand_in, settings, random_state)
-    repeats = settings.n_init if _is(settings.init, "random") else 1
-    runs = [_run(objective, starts(omega), omega, settings) for _ in range(repeats)]
+    if not runs:
+        starts = _starts(stand_in, settings, random_state)
+        repeats = settings.n_init if _is(settings.init, "random") else 1
+        runs = [_run(objective, starts(omega), omega, settings) for _ in range(repeats)]
     best = min(runs, key=lambda run: run.stress)
     return StressResult(
         embedding=best.position,
@@ -206,8 +225,8 @@ def _run(objective, start, omega_norm, settings: Settings) -> Descent:
     )
 
 
-def _search(directed: DirectedInput, settings: Settings, random_state) -> DriftSearch:
-    """omega_norm="auto"; on a sample of the points where there are many."""
+def _search(directed: DirectedInput, settings: Settings, random_state):
+    """omega_norm="auto", and the layout found; on a sample of the points where there are many."""
     n = len(directed.distances)
     init = settings.init
     if n > SEARCH_POINTS:
@@ -216,7 +235,88 @@ def _search(directed: DirectedInput, settings: Settings, random_state) -> DriftS
         weights = None if directed.weights is None else directed.weights[chosen]
         directed = DirectedInput(directed.distances[chosen], weights)
         init = init if isinstance(init, str) else np.asarray(init)[rows]
-    settings = settings._replace(init=init)
-    objective, stand_in, _ = _objective(directed, settings)
+    settings = settings._replace(init="finsler" if _is(init, "random") else init)
+    objective, stand_in, gradient_share = _objective(directed, settings)
     starts = _starts(stand_in, settings, random_state)
-    return search_drift(lambda omega: _run(objective, starts(omega), omega, settings).stress)
+    skew = stand_in.is_skew or isinstance(objective, AsymmetricStress)
+    trials = _Trials(objective, starts, settings)
+    first = 0.0
+    if skew:
+        first = starts.suited_drift() if isinstance(starts, InitialLayout) else 0.0
+        first = trials.pilot(first)
+    found = search_drift(trials.fit if skew else trials.fit_symmetric, first)
+    best = trials.runs[found.omega_norm]
+    if settings.compare_columns and settings.n_components > 1 and found.omega_norm > 0:
+        starts = _starts(stand_in, _one_fewer(settings), random_state)
+        share = expressible(gradient_share, len(directed.distances))
+        start = starts(found.omega_norm)
+        found = _compared(found, best, directed, objective, start, settings, share)
+    return found, best
+
+
+class _Trials:
+    """Fits at several drifts, each from the layout of the one before."""
+
+    def __init__(self, objective, starts, settings: Settings):
+        self.objective, self.starts, self.settings = objective, starts, settings
+        self.runs: dict[float, Descent] = {}
+        self.here: np.ndarray | None = None
+
+    def _run(self, omega: float, settings: Settings) -> Descent:
+        start = self.starts(omega) if self.here is None else self.here
+        return _run(self.objective, start, omega, settings)
+
+    def _suited(self, run: Descent, *, turn: bool) -> float:
+        """The drift that suits a layout: along its last axis, or along one to turn it to."""
+        self.here = run.position
+        if turn:
+            drift = suited_drift(self.objective, run.position)
+            self.here = turned(run.position, drift)
+            return float(np.linalg.norm(drift))
+        square, pull = self.objective.drift_pull(
+            np.ascontiguousarray(run.position.T) / self.objective.unit
+        )
+        return float(pull[-1] / square[-1, -1]) if square[-1, -1] > 0 else 0.0
+
+    def pilot(self, omega: float) -> float:
+        """Where to start the search: a few short fits."""
+        short = self.settings._replace(max_iter=min(PILOT_ITERATIONS, self.settings.max_iter))
+        trials: list[DriftTrial] = []
+        omega = min(omega, LARGEST_DRIFT)
+        for _ in range(PILOTS):
+            run = self._run(omega, short)
+            trials.append(DriftTrial(omega, run.stress, self._suited(run, turn=True)))
+            omega = next_drift(trials)
+        return omega
+
+    def fit(self, omega: float) -> tuple[float, float]:
+        run = self.runs[omega] = self._run(omega, self.settings)
+        return run.stress, self._suited(run, turn=omega < NO_DRIFT)
+
+    def fit_symmetric(self, omega: float) -> tuple[float, float]:
+        """Without skew no drift is called for."""
+        self.runs[omega] = self._run(omega, self.settings)
+        return self.runs[omega].stress, 0.0
+
+
+def _one_fewer(settings: Settings) -> Settings:
+    return settings._replace(n_components=settings.n_components - 1, init="finsler")
+
+
+def _compared(found, best, directed, objective, start, settings, share) -> DriftSearch:
+    """Whether one column fewer does as well at this drift: then larger drifts do as well, too."""
+    omega, total = found.omega_norm, objective.total * objective.unit**2
+    fewer = _run(objective, start, omega, _one_fewer(settings))
+    wide, narrow = (
+        Fit(run.stress / total, explained_skew(directed, run.position, omega), share)
+        for run in (best, fewer)
+    )
+    return found._replace(
+        narrower_stress=narrow.normalized_stress, ambiguous=does_as_well(narrow, wide)
+    )
+
+
+def explained_skew(directed: DirectedInput, position, omega: float) -> float:
+    """Share of the skew part of D that a layout shows; nan if no pair is known both ways."""
+    D = directed.with_nan()
+    return skew_fidelity(position, distances=D, omega_norm=omega).explained

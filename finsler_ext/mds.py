@@ -14,6 +14,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._mds_columns import (
+    COLUMNS,
+    ColumnChoice,
+    ColumnTrial,
+    choose_columns,
+    expressible,
+)
 from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
 from finsler_ext._mds_input import (
     ROUNDING,
@@ -27,6 +34,7 @@ from finsler_ext._mds_solve import (
     Settings,
     StressResult,
     check_settings,
+    explained_skew,
     solve,
 )
 from finsler_ext._mds_transform import constructed_distances, given_distances
@@ -57,13 +65,17 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    n_components : int, default=3
-        All columns: two for the map and one for the height.
+    n_components : int or "auto", default=3
+        All columns: two for the map and one for the height. Distances over a plane with a drift
+        in it need two: the height is then one of the axes of the map. "auto" fits two and three
+        and takes three if they leave less than a third of the stress or show a quarter more of
+        the asymmetry; see ``column_choice_``.
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
-        with the lowest stress (some twenty fits, on at most 2000 of the points). That is the
+        with the lowest stress (at most five fits, on at most 2000 of the points). That is the
         right one for data directed by nature; for ordinary data a larger drift may leave less
-        of the height to distances, at a higher stress.
+        of the height to distances, at a higher stress. It warns if one column fewer fits as
+        well: larger drifts then do, too, and the smallest is taken.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
         X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
@@ -89,7 +101,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     missing : {"auto", "ignore", "geodesic"}, default="auto"
         With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
         paths over the known pairs (what they do not reach is left out). "auto" takes paths
-        where fewer than half of the ordered pairs are known.
+        where all known distances are equal, as in a graph without lengths.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -107,7 +119,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_iter_ : int
     omega_norm_ : float
     drift_search_ : DriftSearch or None
-        What "auto" tried.
+        What "auto" tried, and the stress of one column fewer.
+    column_choice_ : ColumnChoice
+        Only with n_components="auto": the choice, its reason, and both fits.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
         The directed D, nan where unknown.
     node_names_ : array of shape (n_samples,) or None
@@ -198,7 +212,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if max_iter is None:
             max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
         settings = Settings(
-            n_components=self.n_components,
+            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
             omega_norm=self.omega_norm,
             method=self.method,
             init=self.init,
@@ -211,7 +225,11 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         check_settings(settings)
         directed = self._directed_input(X, weights, n_threads)
-        result = solve(directed, settings, check_random_state(self.random_state))
+        random_state = check_random_state(self.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = _best_columns(directed, settings, random_state)
+        else:
+            result = solve(directed, settings, random_state)
         self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
         self.stress_ = result.stress
         self.normalized_stress_ = result.normalized_stress
@@ -251,6 +269,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.embedding_, there, back, self.omega_norm_, resolve_n_jobs(self.n_jobs)
         )
         return placed.astype(self.embedding_.dtype, copy=False)
+
+    def _chooses_columns(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "auto"
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"
@@ -323,6 +344,16 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
         if self.verbose:
             print(self.skew_fidelity_)
+        found = self.drift_search_
+        if found is not None and found.ambiguous:
+            fewer = Y.shape[1] - 1
+            warnings.warn(
+                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit about as "
+                f"well as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
+                f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
+                f"well, too. Use n_components={fewer}, or 'auto'.",
+                stacklevel=4,
+            )
         if self.gradient_share_ < MOSTLY_CYCLIC:
             warnings.warn(
                 f"Most of the asymmetry is cyclic: heights can express only "
@@ -340,6 +371,22 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.positive_only = self._is_precomputed()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _best_columns(
+    directed: DirectedInput, settings: Settings, random_state
+) -> tuple[StressResult, ColumnChoice]:
+    """n_components="auto": the same fit with two and with three columns."""
+
+    def fit(n_components):
+        fewer = settings._replace(n_components=n_components, compare_columns=False)
+        result = solve(directed, fewer, random_state)
+        explained = explained_skew(directed, result.embedding, result.omega_norm)
+        share = expressible(result.gradient_share, len(result.embedding))
+        stress = result.normalized_stress
+        return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
+
+    return choose_columns(fit)
 
 
 def _all_rows_equal(X) -> bool:

@@ -39,9 +39,9 @@ __all__ = [
 # Squares of larger numbers, which every stress and affinity needs, overflow in double precision.
 LARGEST = 1e150
 # Ends of an edge by these names are hardly ever features of points; u and v, for example, may be.
-EDGES_FOR_SURE = frozenset(
-    ["source", "target", "src", "dst", "from", "to", "origin", "destination", "tail", "head"]
-)
+EDGES_FOR_SURE = (
+    "source", "target", "src", "dst", "from", "to", "origin", "destination", "tail", "head",
+)  # fmt: skip
 
 
 class Opened(NamedTuple):
@@ -243,7 +243,7 @@ def _kind(X) -> str | None:
         return "an AnnData"
     columns = _column_names(X)
     if columns is not None and len(columns) <= 3:
-        sure = {str(name).strip().lower() for name in columns} & EDGES_FOR_SURE
+        sure = {str(name).strip().lower() for name in columns} & set(EDGES_FOR_SURE)
         if len(sure) >= 2 and find_ends(columns) is not None:
             return f"an edge list with the columns {', '.join(map(str, columns))}"
     return None

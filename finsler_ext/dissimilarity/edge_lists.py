@@ -28,101 +28,24 @@ __all__ = [
 # What the numbers on edges are: a cost of going from source to target; a strength (the more, the
 # closer: synapses, clicks, counts); or transition probabilities, whose rows sum to 1.
 WEIGHTS = ("cost", "strength", "transitions")
-SOURCES = frozenset(
-    [
-        "source",
-        "src",
-        "from",
-        "tail",
-        "u",
-        "i",
-        "origin",
-        "orig",
-        "pre",
-        "start",
-        "sender",
-        "departure",
-        "citing",
-    ]
-)
-TARGETS = frozenset(
-    [
-        "target",
-        "tgt",
-        "dst",
-        "to",
-        "head",
-        "v",
-        "j",
-        "destination",
-        "dest",
-        "post",
-        "end",
-        "stop",
-        "receiver",
-        "arrival",
-        "cited",
-    ]
-)
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+SOURCES = _set("source src from tail u i origin orig pre start sender departure citing")
+TARGETS = _set("target tgt dst to head v j destination dest post end receiver arrival cited")
 # "source_id" and "from node" mean what "source" and "from" mean.
-SUFFIXES = frozenset(
-    ["id", "ids", "node", "nodes", "name", "code", "key", "vertex", "index", "station", "city"]
+SUFFIXES = _set("id ids node nodes name code key vertex index station city")
+COSTS = _set(
+    "weight cost costs length distance dist time minutes hours seconds duration km miles metres "
+    "meters travel_time dissimilarity price"
 )
-COSTS = frozenset(
-    [
-        "weight",
-        "cost",
-        "costs",
-        "length",
-        "distance",
-        "dist",
-        "time",
-        "minutes",
-        "hours",
-        "seconds",
-        "duration",
-        "km",
-        "miles",
-        "metres",
-        "meters",
-        "travel_time",
-        "traveltime",
-        "dissimilarity",
-        "price",
-    ]
-)
-STRENGTHS = frozenset(
-    [
-        "count",
-        "counts",
-        "n",
-        "number",
-        "strength",
-        "synapses",
-        "synapse",
-        "probability",
-        "prob",
-        "probabilities",
-        "p",
-        "frequency",
-        "freq",
-        "clicks",
-        "click",
-        "trips",
-        "flow",
-        "flows",
-        "volume",
-        "similarity",
-        "affinity",
-        "visits",
-        "citations",
-        "passengers",
-        "messages",
-        "emails",
-        "calls",
-        "transitions",
-        "syn_count",
-    ]
+STRENGTHS = _set(
+    "count counts n number strength synapses synapse syn_count probability prob probabilities p "
+    "frequency freq clicks click trips flow flows volume similarity affinity visits citations "
+    "passengers messages emails calls transitions"
 )
 # Rows of a transition matrix may miss a sum of 1 by this much (float32 sums of many entries).
 STOCHASTIC_TOLERANCE = 1e-3

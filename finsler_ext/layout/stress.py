@@ -91,14 +91,15 @@ class StressProblem:
         move[-1] /= 1.0 + omega**2
         return move
 
-    def drift_pull(self, position: np.ndarray) -> tuple[float, float]:
-        """Σ w (h_j − h_i)² and Σ w (D_ij − d_ij)(h_j − h_i) at positions of shape (m, n)."""
-        height = position[-1] - position[-1].mean()
+    def drift_pull(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
+        centred = position - position.mean(axis=1, keepdims=True)
         if self.weights is None:
-            lift = self.n_points * height
+            lift = self.n_points * centred
         else:
-            lift = self.weights.sum(axis=1, dtype=np.float64) * height - self.weights @ height
-        return 2.0 * float(lift @ height), 2.0 * float(lift @ self.level)
+            degree = self.weights.sum(axis=1, dtype=np.float64)
+            lift = degree * centred - centred @ self.weights
+        return 2.0 * lift @ centred.T, 2.0 * lift @ self.level
 
 
 class Slope(NamedTuple):

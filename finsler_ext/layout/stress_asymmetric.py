@@ -67,17 +67,17 @@ class AsymmetricStress:
             raise ValueError("A step needs the solver of (w + wᵀ)/2.")
         return self.solver.solve(here.downhill) / (1.0 + omega) ** 2
 
-    def drift_pull(self, position: np.ndarray) -> tuple[float, float]:
-        """Σ w (h_j − h_i)² and Σ w (D_ij − d_ij)(h_j − h_i) at positions of shape (m, n)."""
-        height, square, pull = position[-1], 0.0, 0.0
+    def drift_pull(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
+        m = position.shape[0]
+        square, pull = np.zeros((m, m)), np.zeros(m)
         for start in range(0, self.n_points, BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            rise = height[None, :] - height[rows, None]
             offset = position[:, None, :] - position[:, rows, None]
             lacking = self.there[rows] - np.sqrt((offset**2).sum(axis=0))
-            weighted = self.weight_there[rows] * rise
-            square += float((weighted * rise).sum())
-            pull += float((weighted * lacking).sum())
+            weighted = self.weight_there[rows] * offset
+            square += np.einsum("cij,dij->cd", weighted, offset)
+            pull += np.einsum("cij,ij->c", weighted, lacking)
         return square, pull
 
 
