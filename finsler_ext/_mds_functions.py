@@ -8,7 +8,8 @@ from __future__ import annotations
 from sklearn.utils import check_random_state
 
 from finsler_ext._mds_input import checked_dissimilarities
-from finsler_ext._mds_solve import GD_EPOCHS, SMACOF_ITERATIONS, Settings, StressResult, solve
+from finsler_ext._mds_problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings
+from finsler_ext._mds_solve import StressResult, solve
 from finsler_ext._threads import resolve_n_jobs
 
 __all__ = ["finsler_mds_gd", "finsler_smacof"]

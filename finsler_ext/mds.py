@@ -14,13 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from finsler_ext._mds_columns import (
-    COLUMNS,
-    ColumnChoice,
-    ColumnTrial,
-    choose_columns,
-    expressible,
-)
+from finsler_ext._mds_columns import COLUMNS
 from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
 from finsler_ext._mds_input import (
     ROUNDING,
@@ -28,27 +22,18 @@ from finsler_ext._mds_input import (
     checked_dissimilarities,
     is_symmetric,
 )
-from finsler_ext._mds_solve import (
-    GD_EPOCHS,
-    SMACOF_ITERATIONS,
-    Settings,
-    StressResult,
-    check_settings,
-    explained_skew,
-    solve,
-)
+from finsler_ext._mds_problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings, check_settings
+from finsler_ext._mds_solve import StressResult, solve, solve_columns
 from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances
 from finsler_ext.dissimilarity.directed_input import check_range, named_output, opened, plain
+from finsler_ext.dissimilarity.gradient_share import warn_of_cycles
 from finsler_ext.drift_choice import warn_of_chance
 from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
-
-# With less of the skew part expressible by heights than this, most of it turns in circles.
-MOSTLY_CYCLIC = 0.5
 
 
 class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -227,7 +212,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         directed = self._directed_input(X, weights, n_threads)
         random_state = check_random_state(self.random_state)
         if self._chooses_columns():
-            result, self.column_choice_ = _best_columns(directed, settings, random_state)
+            result, self.column_choice_ = solve_columns(directed, settings, random_state)
         else:
             result = solve(directed, settings, random_state)
         self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
@@ -354,13 +339,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"well, too. Use n_components={fewer}, or 'auto'.",
                 stacklevel=4,
             )
-        if self.gradient_share_ < MOSTLY_CYCLIC:
-            warnings.warn(
-                f"Most of the asymmetry is cyclic: heights can express only "
-                f"{self.gradient_share_:.0%} of it (gradient_share_), whatever the drift. The "
-                "rest goes round in circles, which no drift can show.",
-                stacklevel=4,
-            )
+        warn_of_cycles(self.gradient_share_, stacklevel=4)
         warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=4)
 
     def __sklearn_tags__(self):
@@ -371,22 +350,6 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.positive_only = self._is_precomputed()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _best_columns(
-    directed: DirectedInput, settings: Settings, random_state
-) -> tuple[StressResult, ColumnChoice]:
-    """n_components="auto": the same fit with two and with three columns."""
-
-    def fit(n_components):
-        fewer = settings._replace(n_components=n_components, compare_columns=False)
-        result = solve(directed, fewer, random_state)
-        explained = explained_skew(directed, result.embedding, result.omega_norm)
-        share = expressible(result.gradient_share, len(result.embedding))
-        stress = result.normalized_stress
-        return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
-
-    return choose_columns(fit)
 
 
 def _all_rows_equal(X) -> bool:

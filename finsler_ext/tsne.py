@@ -16,6 +16,7 @@ from finsler_ext.dissimilarity.directed_input import (
     opened,
     plain,
 )
+from finsler_ext.dissimilarity.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
@@ -90,8 +91,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         As in openTSNE. While the height is held they see the map columns alone, and positions in
         the frame of that moment: a free layout may be rotated later.
     metric : str or callable
-        As in openTSNE; with "precomputed", X[i, j] is the distance from i to j. A directed
-        matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
+        As in openTSNE; with "precomputed", X[i, j] is the distance from i to j: a matrix, a
+        frame, a graph, an edge list (see `finsler_ext.read_directed`). Directed data keeps its
+        direction; pairs that are nan, inf or absent are no neighbours.
     n_jobs : int, default=-1
     random_state : int, RandomState or None
         With an int, the result is the same for any ``n_jobs``.
@@ -116,6 +118,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
         Spearman correlation between height and log local scale.
+    gradient_share_ : float
+        Of directed distances: how much of their asymmetry (sum of squares over pairs known both
+        ways) any height can express; the rest is cyclic or noise. nan for other data.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
 
     Examples
     --------
@@ -149,6 +156,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         super().fit(X, affinities, initialization)
         data.name_points(self)
         self._directed_distances = self.metric == "precomputed" and X is not None and is_directed(X)
+        self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
+        warn_of_cycles(self.gradient_share_, stacklevel=2)
         self._n_features_out = self.n_components
         return self
 

@@ -229,7 +229,7 @@ def test_an_asymmetry_of_rounding_is_no_asymmetry():
 
 
 def test_auto_on_many_points_searches_a_sample(monkeypatch):
-    monkeypatch.setattr("finsler_ext._mds_solve.SEARCH_POINTS", 60)
+    monkeypatch.setattr("finsler_ext._mds_drift.SEARCH_POINTS", 60)
     _, D = windy(n=150, omega=0.4, noise=0.05)
     result = finsler_smacof(D, omega_norm="auto", random_state=0)
     assert result.omega_norm == pytest.approx(0.4, abs=0.05)

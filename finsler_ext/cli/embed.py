@@ -34,11 +34,13 @@ def embed(options) -> int:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     data = read_directed(source, options) if options.directed else read_table(source, options)
+    if isinstance(data, Directed) and data.how:
+        print(f"finsler-ext: note: {data.how}", file=sys.stderr)
     check_output(output, source)
     if options.plot is not None:
         check_plot(Path(options.plot), len(data.rows))
     # imported this late because it takes seconds, and a wrong file name should not
-    from finsler_ext.cli.verdict import verdict
+    from finsler_ext.cli.verdict import columns_why, shown_share, verdict
     from finsler_ext.drift_choice import check_drift_parameter
 
     if options.omega_norm is not None:
@@ -63,9 +65,11 @@ def embed(options) -> int:
     for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
         print(f"finsler-ext: note: {line}", file=sys.stderr)
     fidelity = verdict(model.skew_fidelity_, options.directed)
+    if options.directed:
+        fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
     print(
         f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
-        f"omega_norm={model.omega_norm_:g}; written to {' and '.join(written)}. {fidelity}"
+        f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(written)}. {fidelity}"
     )
     return 0
 
@@ -79,8 +83,7 @@ def _ours(note) -> bool:
 def _size(data: Table | Directed) -> str:
     if isinstance(data, Table):
         return f"{len(data.rows)} rows of {data.source}"
-    known = np.isfinite(data.D).sum() - np.isfinite(data.D.diagonal()).sum()
-    return f"{len(data.rows)} points with {known} directed distances"
+    return f"{len(data.rows)} points with {data.n_known} directed distances"
 
 
 def _fitted(method: str, data: Table | Directed, options):
@@ -89,6 +92,8 @@ def _fitted(method: str, data: Table | Directed, options):
         drift = "auto" if options.directed and method == "mds" else DRIFT
     settings = {"omega_norm": drift, "random_state": options.seed}
     settings["n_jobs"] = options.threads
+    if options.components is not None:
+        settings["n_components"] = options.components
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     X = _directed_input(method, data) if isinstance(data, Directed) else _points(data, options)
@@ -104,14 +109,15 @@ def _fitted(method: str, data: Table | Directed, options):
             return model.set_params(callbacks=[progress]).fit(X)
     from finsler_ext import FinslerMDS
 
-    if X.shape[0] > MOST_ROWS:
+    n = len(data.rows)
+    if n > MOST_ROWS:
         raise UsageError(
-            f"{X.shape[0]} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
+            f"{n} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
             "use --method umap"
         )
     if options.directed:
-        settings["missing"] = "geodesic"
-    settings["verbose"] = X.shape[0] > MDS_PATIENCE and sys.stderr.isatty()
+        settings.setdefault("n_components", "auto")
+    settings["verbose"] = n > MDS_PATIENCE and sys.stderr.isatty()
     with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
         return FinslerMDS(**settings).fit(X)
 
@@ -141,11 +147,19 @@ def _points(data: Table, options):
 
 
 def _directed_input(method: str, data: Directed):
-    if method == "mds":
-        return data.D
-    from finsler_ext.dissimilarity.readers import complete_paths
+    """The distances with the names of the points; for neighbours, along paths if few are known."""
+    from finsler_ext.dissimilarity.readers import (
+        DirectedData,
+        complete_paths,
+        mostly_known,
+        read_matrix,
+    )
 
-    return complete_paths(data.D)
+    D = data.D
+    if method != "mds":
+        D = read_matrix(D)
+        D = D if mostly_known(D) else complete_paths(D)
+    return DirectedData(D, data.rows)
 
 
 class Progress:

@@ -42,13 +42,20 @@ def check_output(path: Path, source: Path) -> None:
         raise needs("pyarrow", "parquet", f"--output {path}")
 
 
+def coordinate_names(n_columns: int) -> list[str]:
+    """Names of map columns and height: x, y and height, or as many as there are."""
+    few = ["x", "y"][: n_columns - 1]
+    return [*few, *(f"map{c}" for c in range(3, n_columns)), "height"]
+
+
 def write_output(path: Path, embedding, rows, label, label_name) -> None:
     suffix = path.suffix.lower()
     embedding = np.asarray(embedding)
     if suffix == ".npy":
         np.save(path, embedding)
         return
-    names = ["row", *([] if label is None else [label_name]), "x", "y", "height"]
+    axes = coordinate_names(embedding.shape[1])
+    names = ["row", *([] if label is None else [label_name]), *axes]
     columns = [rows, *([] if label is None else [label.tolist()]), *embedding.T.tolist()]
     if suffix == ".parquet":
         import pyarrow
@@ -91,12 +98,14 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
         hover = {} if rows == list(range(len(rows))) else hover
         explore(model, path, labels=labels, hover=hover, title=title)
         return
-    from finsler_ext.plot import plot_map
+    from finsler_ext.plot import plot_map, plot_profile
 
+    # Of two columns the height is one: the side view is the map.
+    draw = plot_map if np.shape(model.embedding_)[1] > 2 else plot_profile
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
-            plot_map(model, color=label, label=label_name, ax=axes[0])
-        plot_map(model, ax=axes[-1])
+            draw(model, color=label, label=label_name, ax=axes[0])
+        draw(model, ax=axes[-1])
         axes[0].set_title(title)
 
 

@@ -7,17 +7,17 @@ or a mask, and where a sparse one has no entry; this is decided in the dtype of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.dissimilarity.edge_lists import (
-    check_weights,
-    find_ends,
-    path_lengths,
-    read_columns,
+from finsler_ext.dissimilarity.edge_lists import check_weights, find_ends
+from finsler_ext.dissimilarity.frames import (
+    column_names,
+    frame_columns,
+    matrix_lengths,
+    read_frame,
 )
 from finsler_ext.dissimilarity.readers import (
     DirectedData,
@@ -125,15 +125,15 @@ def read_directed(
         )
     if _package(data) == "igraph":
         return DirectedData(*_igraph_matrix(data, weight, weights))
-    if _column_names(data) is not None:
-        return _read_frame(*_frame(data), **said)
+    if column_names(data) is not None:
+        return read_frame(*frame_columns(data), **said)
     for name in ("source", "target", "weight"):
         if said[name] is not None:
             raise ValueError(
                 f"{name}={said[name]!r} names a column of an edge list; the data is a "
                 f"{type(data).__name__}."
             )
-    return DirectedData(_matrix_lengths(_matrix(data), weights), None)
+    return DirectedData(matrix_lengths(_matrix(data), weights), None)
 
 
 def opened(X, *, precomputed: bool) -> Opened:
@@ -150,7 +150,7 @@ def opened(X, *, precomputed: bool) -> Opened:
                 "point to another, and has no features."
             )
         return Opened(X)
-    if kind is None and _column_names(X) is None:
+    if kind is None and column_names(X) is None:
         return Opened(plain(X))
     data = read_directed(X)
     square = kind is None and not _is_sparse(data.distances)
@@ -241,21 +241,12 @@ def _kind(X) -> str | None:
         return f"a graph ({_package(X)} {type(X).__name__})"
     if _package(X) == "anndata":
         return "an AnnData"
-    columns = _column_names(X)
+    columns = column_names(X)
     if columns is not None and len(columns) <= 3:
         sure = {str(name).strip().lower() for name in columns} & set(EDGES_FOR_SURE)
         if len(sure) >= 2 and find_ends(columns) is not None:
             return f"an edge list with the columns {', '.join(map(str, columns))}"
     return None
-
-
-def _column_names(X) -> list | None:
-    """Of a frame or a dict of columns."""
-    if isinstance(X, Mapping) and not _is_sparse(X):  # scipy's dictionary of keys is a Mapping
-        return list(X)
-    if _package(X) == "polars" and hasattr(X, "get_columns"):
-        return list(X.columns)
-    return list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else None
 
 
 def _matrix(data):
@@ -266,88 +257,6 @@ def _matrix(data):
         kept = data.dtype if data.dtype.kind == "f" else np.float64
         return data.astype(kept).filled(np.nan)
     return np.asarray(data)
-
-
-def _matrix_lengths(matrix, weights: str | None):
-    if weights not in ("strength", "transitions"):
-        return matrix
-    if not _is_sparse(matrix):
-        matrix = np.where(np.isfinite(matrix), matrix, 0.0)
-    return path_lengths(matrix, stochastic=weights == "transitions")
-
-
-def _frame(data) -> tuple[dict, list | None]:
-    """Columns by name, and the names of the rows; None if they have none."""
-    if isinstance(data, Mapping):
-        return dict(data), None
-    if _package(data) == "polars":
-        return {column.name: column for column in data.get_columns()}, None
-    names = list(data.columns)
-    if len(set(names)) < len(names):
-        raise ValueError("The frame has several columns of the same name. Rename them.")
-    rows = data.index.tolist()
-    # an index that only counts names nothing, unless the columns are these numbers
-    counted = rows == list(range(len(rows))) and (set(rows) != set(names) or rows == names)
-    return {name: data[name] for name in names}, None if counted else rows
-
-
-def _read_frame(columns: dict, rows: list | None, **said) -> DirectedData:
-    names = list(columns)
-    matching = rows is not None and set(rows) == set(names) and len(set(rows)) == len(rows)
-    given = said["source"] is not None or said["target"] is not None
-    if given or (not matching and find_ends(names) is not None):
-        return DirectedData(*read_columns(columns, **said))
-    if rows is None and names and len(_cells(columns[names[0]])) == len(names) - 1:
-        first = _cells(columns[names[0]])  # a column with the names of the rows
-        if set(first) == set(names[1:]) and len(set(first)) == len(first):
-            columns = {name: columns[name] for name in names[1:]}
-            rows, names, matching = list(first), names[1:], True
-    n = len(_cells(columns[names[0]])) if names else 0
-    if n != len(names):
-        raise ValueError(
-            f"The frame is neither square ({n} rows, {len(names)} columns) nor an edge list: its "
-            f"columns are {', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}. "
-            "Columns called source and target would make it one; or say which they are, "
-            "finsler_ext.read_directed(frame, source=..., target=...)."
-        )
-    numbered = names == list(range(n))
-    if rows is not None and not matching and not numbered:
-        lost = [name for name in rows if name not in set(names)]
-        raise ValueError(
-            f"The columns of the frame are not the names of its rows: {lost[0]!r} is a row and "
-            f"not a column ({len(lost)} such rows). Name both alike, or pass the values alone."
-            if lost
-            else "The rows of the frame have names that are not unique."
-        )
-    order = rows if matching and rows is not None else names
-    values = np.column_stack([_numbers(columns[name], name) for name in order])
-    found = rows if rows is not None else (None if numbered else names)
-    return DirectedData(_matrix_lengths(values, said["weights"]), found)
-
-
-def _cells(column) -> list:
-    for method in ("to_list", "tolist"):
-        if hasattr(column, method):
-            return getattr(column, method)()
-    return list(column)
-
-
-def _numbers(column, name) -> np.ndarray:
-    values = np.asarray(getattr(column, "values", column))
-    if values.dtype in (np.float32, np.float64):
-        return values
-    try:
-        cells = [np.nan if _is_null(cell) else cell for cell in _cells(column)]
-        return np.array(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} of the frame does not hold numbers. A square frame holds distances "
-            "only; the columns of an edge list have names such as source and target."
-        ) from None
-
-
-def _is_null(cell) -> bool:
-    return cell is None or type(cell).__name__ == "NAType"
 
 
 def _igraph_matrix(graph, weight, weights):
