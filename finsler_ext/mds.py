@@ -262,11 +262,13 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _validated(self, X, *, reset: bool):
+        if scipy.sparse.issparse(X) or self._is_precomputed():
+            X = plain(X)
         if self._is_precomputed():
             check_range(X)
         return validate_data(
             self,
-            plain(X) if scipy.sparse.issparse(X) or self._is_precomputed() else X,
+            X,
             reset=reset,
             dtype=[np.float64, np.float32],
             accept_sparse="csr",

@@ -16,6 +16,8 @@ __all__ = ["Directed", "read_directed"]
 
 # A dense matrix of more rows than this does not fit into memory.
 MOST_ROWS = 20_000
+# As many lines as columns, all numbers, and more columns than this: a matrix, whatever the header.
+MOST_EDGE_COLUMNS = 4
 
 
 class Directed(NamedTuple):
@@ -170,7 +172,7 @@ def _from_text(path: Path, options) -> Directed:
     lines = [cells for _, cells in read_cells(path)]
     if not lines:
         raise UsageError(f"{path} is empty")
-    if _has_edge_header(lines, options):
+    if not _is_named_matrix(lines, options) and _has_edge_header(lines, options):
         header = lines[0]
         twice = [name for name in header if header.count(name) > 1]
         if twice:
@@ -192,6 +194,16 @@ def _from_text(path: Path, options) -> Directed:
 
 def _is_text(cell: str) -> bool:
     return not is_number(cell) and cell.lower() not in MISSING
+
+
+def _is_named_matrix(lines, options) -> bool:
+    """Whether nodes called source and target, or u and v, are those of a square matrix."""
+    n, width = len(lines), len(lines[0])
+    if options.source is not None or options.target is not None or n not in (width, width + 1):
+        return False
+    named = n == width and {line[0] for line in lines[1:]} == set(lines[0][1:])
+    body = [line[1:] for line in lines[1:]] if n == width else lines[1:]
+    return named or (width > MOST_EDGE_COLUMNS and _all_numbers(body))
 
 
 def _has_edge_header(lines, options) -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "named_output",
     "opened",
     "plain",
+    "read_anndata",
     "read_directed",
 ]
 
@@ -117,7 +118,7 @@ def read_directed(
     if isinstance(data, DirectedData):
         return data
     if _package(data) == "anndata":
-        return _read_anndata(data, weight)
+        return read_anndata(data, weight)[0]
     if is_digraph(data):
         edges = data.edges(data=True)
         return DirectedData(
@@ -267,10 +268,15 @@ def _igraph_matrix(graph, weight, weights):
     return graph_matrix(names, edges, graph.is_directed(), weight, weights)
 
 
-def _read_anndata(adata, key) -> DirectedData:
+def read_anndata(adata, transitions=None) -> tuple[DirectedData, str]:
+    """Lengths −log p of the transitions between cells, and where the probabilities are from.
+
+    ``transitions`` is a matrix, a key of ``obsp``, or None for CellRank's or scvelo's.
+    """
     from finsler_ext._anndata import read_transitions
 
-    probabilities, _ = read_transitions(adata, key)
+    probabilities, source = read_transitions(adata, transitions)
     lengths = scipy.sparse.csr_array(probabilities)
-    lengths.data = -np.log(np.minimum(lengths.data, 1.0)) + 0.0
-    return DirectedData(lengths, [str(name) for name in adata.obs_names])
+    lengths.data = -np.log(np.minimum(lengths.data, 1.0)) + 0.0  # not −0.0
+    names = getattr(adata, "obs_names", None)
+    return DirectedData(lengths, None if names is None else [str(name) for name in names]), source

@@ -13,6 +13,10 @@ from finsler_ext.dissimilarity.readers import DirectedData
 __all__ = ["column_names", "frame_columns", "matrix_lengths", "read_frame"]
 
 
+# A square frame of numbers with more columns than this is a matrix, whatever they are called.
+MOST_EDGE_COLUMNS = 4
+
+
 def is_polars(X) -> bool:
     return type(X).__module__.partition(".")[0] == "polars" and hasattr(X, "get_columns")
 
@@ -54,16 +58,42 @@ def read_frame(columns: dict, rows: list | None = None, **said) -> DirectedData:
     """A square matrix or an edge list by its columns; ``said`` is what `read_directed` is told."""
     said = dict.fromkeys(("source", "target", "weight", "weights")) | said
     names = list(columns)
-    matching = rows is not None and set(rows) == set(names) and len(set(rows)) == len(rows)
-    given = said["source"] is not None or said["target"] is not None
-    if given or (not matching and find_ends(names) is not None):
+    if not names:
+        raise ValueError("The frame has no columns.")
+    if rows is None:
+        columns, rows = _without_row_names(columns)
+    if said["source"] is not None or said["target"] is not None:
         return DirectedData(*read_columns(columns, **said))
-    if rows is None and names and len(_cells(columns[names[0]])) == len(names) - 1:
-        first = _cells(columns[names[0]])  # a column with the names of the rows
-        if set(first) == set(names[1:]) and len(set(first)) == len(first):
-            columns = {name: columns[name] for name in names[1:]}
-            rows, names, matching = list(first), names[1:], True
-    n = len(_cells(columns[names[0]])) if names else 0
+    if not _is_matrix(columns, rows) and find_ends(names) is not None:
+        return DirectedData(*read_columns(columns, **said))
+    return _read_square(columns, rows, said["weights"])
+
+
+def _without_row_names(columns: dict) -> tuple[dict, list | None]:
+    """Take off a first column that holds the names of the others; without one, no row names."""
+    first, *others = columns
+    names = _cells(columns[first])
+    if len(names) == len(others) and set(names) == set(others):
+        return {name: columns[name] for name in others}, names
+    return columns, None
+
+
+def _is_matrix(columns: dict, rows: list | None) -> bool:
+    """Whether a frame is a matrix even if some of its columns are called source and target."""
+    if rows is not None and set(rows) == set(columns):
+        return True
+    n = len(columns)
+    numbers = (np.asarray(column).dtype.kind in "fiu" for column in columns.values())
+    return (
+        n > MOST_EDGE_COLUMNS
+        and all(len(_cells(c)) == n for c in columns.values())
+        and all(numbers)
+    )
+
+
+def _read_square(columns: dict, rows: list | None, weights: str | None) -> DirectedData:
+    names = list(columns)
+    n = len(_cells(columns[names[0]]))
     if n != len(names):
         raise ValueError(
             f"The frame is neither square ({n} rows, {len(names)} columns) nor an edge list: its "
@@ -72,18 +102,33 @@ def read_frame(columns: dict, rows: list | None = None, **said) -> DirectedData:
             "finsler_ext.read_directed(frame, source=..., target=...)."
         )
     numbered = names == list(range(n))
-    if rows is not None and not matching and not numbered:
+    order = names
+    if rows is not None and not numbered:
         lost = [name for name in rows if name not in set(names)]
+        if lost or len(set(rows)) < n:
+            raise ValueError(
+                "The columns of the frame are not the names of its rows: "
+                + (
+                    f"{lost[0]!r} is a row and not a column ({len(lost)} such rows). "
+                    if lost
+                    else ""
+                )
+                + "Name both alike, each once, or pass the values alone."
+            )
+        order = rows
+    elif rows is not None and set(rows) == set(names):
+        order = rows
+    try:
+        values = np.column_stack([_numbers(columns[name]) for name in order])
+    except (TypeError, ValueError):
         raise ValueError(
-            f"The columns of the frame are not the names of its rows: {lost[0]!r} is a row and "
-            f"not a column ({len(lost)} such rows). Name both alike, or pass the values alone."
-            if lost
-            else "The rows of the frame have names that are not unique."
-        )
-    order = rows if matching and rows is not None else names
-    values = np.column_stack([_numbers(columns[name], name) for name in order])
+            f"The frame with the columns {', '.join(map(repr, names[:8]))} is neither a matrix of "
+            "numbers nor an edge list: none of them is known as the source and none as the target "
+            "of an edge. Say which they are: finsler_ext.read_directed(frame, source=..., "
+            "target=...)."
+        ) from None
     found = rows if rows is not None else (None if numbered else names)
-    return DirectedData(matrix_lengths(values, said["weights"]), found)
+    return DirectedData(matrix_lengths(values, weights), found)
 
 
 def _cells(column) -> list:
@@ -93,18 +138,12 @@ def _cells(column) -> list:
     return list(column)
 
 
-def _numbers(column, name) -> np.ndarray:
+def _numbers(column) -> np.ndarray:
     values = np.asarray(getattr(column, "values", column))
     if values.dtype in (np.float32, np.float64):
         return values
-    try:
-        cells = [np.nan if _is_null(cell) else cell for cell in _cells(column)]
-        return np.array(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} of the frame does not hold numbers. A square frame holds distances "
-            "only; the columns of an edge list have names such as source and target."
-        ) from None
+    cells = [np.nan if _is_null(cell) else cell for cell in _cells(column)]
+    return np.array(cells, dtype=np.float64)
 
 
 def _is_null(cell) -> bool:
