@@ -25,7 +25,11 @@ COLUMNS = (2, 3)
 # some use for one more: a third column leaves a half of the stress of flight times, and 0.99 of
 # planted planar ones with 5 % noise; of planted heights it leaves less than 0.45.
 WORTH_STRESS = 1 / 3
-# Or if it shows this much more of the asymmetry that any height could show (see gradient_share).
+# A column is to spare if it leaves more than this share: planted planar distances with up to 20 %
+# noise keep 0.98 and more of their stress.
+SPARE_STRESS = 0.85
+# A column is also worth having if it shows this much more of the asymmetry that any height could
+# show (see gradient_share).
 WORTH_SKEW = 0.25
 # A height fits 2/n of the asymmetry of pure noise; less than this many times n⁻¹ is not looked at.
 NOISY_SHARE = 20
@@ -65,11 +69,13 @@ class ColumnChoice(NamedTuple):
     trials: tuple[ColumnTrial, ...]
 
 
-def does_as_well(narrow: Fit | ColumnTrial, wide: Fit | ColumnTrial) -> bool:
-    """Whether a layout with one column fewer fits nearly as well."""
+def does_as_well(
+    narrow: Fit | ColumnTrial, wide: Fit | ColumnTrial, share: float = WORTH_STRESS
+) -> bool:
+    """Whether the last column shows no more and leaves more than this share of the stress."""
     if shows_more(narrow, wide):
         return False
-    return narrow.normalized_stress <= max(wide.normalized_stress / WORTH_STRESS, NO_STRESS)
+    return narrow.normalized_stress <= max(wide.normalized_stress / share, NO_STRESS)
 
 
 def shows_more(narrow: Fit | ColumnTrial, wide: Fit | ColumnTrial) -> bool:

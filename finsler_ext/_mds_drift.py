@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from finsler_ext._mds_columns import Fit, does_as_well, expressible
+from finsler_ext._mds_columns import SPARE_STRESS, Fit, does_as_well, expressible
 from finsler_ext._mds_input import DirectedInput
 from finsler_ext._mds_problem import Settings, is_init, objective_of, run_at, starts_of
 from finsler_ext.layout.stress_asymmetric import AsymmetricStress
@@ -119,7 +119,7 @@ def _compared(found, best, directed, objective, start, settings, share) -> Drift
         for run in (best, fewer)
     )
     return found._replace(
-        narrower_stress=narrow.normalized_stress, ambiguous=does_as_well(narrow, wide)
+        narrower_stress=narrow.normalized_stress, ambiguous=does_as_well(narrow, wide, SPARE_STRESS)
     )
 
 

@@ -70,7 +70,7 @@ def check_settings(settings: Settings) -> None:
         check_omega_norm(settings.omega_norm)
     for name in ("n_components", "n_init", "max_iter"):
         value = getattr(settings, name)
-        if isinstance(value, bool) or int(value) != value or value < 1:
+        if isinstance(value, (bool, str)) or int(value) != value or value < 1:
             raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}.")
     if not settings.eps >= 0:
         raise ValueError(f"eps must be a number ≥ 0, got {settings.eps!r}.")

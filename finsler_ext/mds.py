@@ -331,12 +331,14 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
         if self.verbose:
             print(self.skew_fidelity_)
+            if self._chooses_columns():
+                print(f"n_components='auto': {self.column_choice_.reason}")
         found = self.drift_search_
         if found is not None and found.ambiguous:
             fewer = Y.shape[1] - 1
             warnings.warn(
-                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit about as "
-                f"well as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
+                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit as well "
+                f"as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
                 f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
                 f"well, too. Use n_components={fewer}, or 'auto'.",
                 stacklevel=4,

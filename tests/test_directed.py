@@ -99,6 +99,27 @@ def test_names_survive_in_frames(name):
         assert list(table.columns) == list(model.get_feature_names_out())
 
 
+def test_names_are_in_the_page(tmp_path):
+    pytest.importorskip("plotly")
+    from finsler_ext.plot import explore
+
+    model = ESTIMATORS["mds"]().fit(CONTAINERS["dict, edges"](towns()))
+    page = explore(model, tmp_path / "page.html").read_text()
+    assert all(name in page for name in NAMES)
+
+
+@by_estimator
+def test_new_rows_of_a_frame_are_checked_by_name(name):
+    pytest.importorskip("pandas")
+    frame = CONTAINERS["pandas, square"](towns())
+    model = ESTIMATORS[name]().fit(frame)
+    assert list(model.feature_names_in_) == NAMES
+    rows, back = frame.iloc[:3][NAMES] + 1, frame.T.loc[NAMES[:3], NAMES] + 1
+    assert model.transform(rows, incoming=back).shape == (3, 3)
+    with pytest.raises(ValueError, match="eature names"):
+        model.transform(frame.iloc[:3], incoming=back)
+
+
 @by_estimator
 def test_frames_that_do_not_match_are_refused(name):
     pytest.importorskip("pandas")
@@ -113,8 +134,9 @@ def test_finite_distances_that_overflow_are_refused(name):
     with pytest.raises(ValueError, match="use another unit"):
         ESTIMATORS[name]().fit(D * 1e200)
     if name == "umap":
-        with pytest.raises(ValueError, match="float32 cannot hold"):
-            ESTIMATORS[name]().fit(D * 1e39)
+        for data in (D * 1e39, (D * 1e39).tolist(), CONTAINERS["csr"](D * 1e39)):
+            with pytest.raises(ValueError, match="float32 cannot hold"):
+                ESTIMATORS[name]().fit(data)
 
 
 @by_estimator
@@ -166,7 +188,7 @@ def test_planted_drifts_are_found_with_the_right_number_of_columns(kind, omega, 
 @pytest.mark.parametrize("omega", [0.15, 0.6])
 def test_a_column_to_spare_is_announced(omega):
     _, D = planted("planar", omega, noise=0.02)
-    with pytest.warns(UserWarning, match="2 columns fit about as well as 3.*n_components=2"):
+    with pytest.warns(UserWarning, match="2 columns fit as well as 3.*n_components=2"):
         model = FinslerMDS(3, omega_norm="auto", metric="precomputed").fit(D)
     assert model.drift_search_.ambiguous
     # of the drifts that fit as well it takes the smallest

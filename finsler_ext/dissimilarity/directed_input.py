@@ -165,6 +165,13 @@ def plain(X):
 
 def check_range(X, dtype=np.float64) -> None:
     """Refuse distances that are finite for the caller and would be infinite (or 0) for us."""
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    elif isinstance(X, (list, tuple)):
+        try:
+            X = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            return  # said when X is validated
     values = X.data if _is_sparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.size == 0:
         return
