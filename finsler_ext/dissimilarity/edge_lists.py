@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 __all__ = [
     "WEIGHTS",
-    "EdgeColumns",
     "check_weights",
     "choose_length",
     "edge_matrix",
@@ -49,14 +47,6 @@ STRENGTHS = _set(
 )
 # Rows of a transition matrix may miss a sum of 1 by this much (float32 sums of many entries).
 STOCHASTIC_TOLERANCE = 1e-3
-
-
-class EdgeColumns(NamedTuple):
-    """Names of the columns of an edge list; ``length`` is None where every edge counts 1."""
-
-    source: Hashable
-    target: Hashable
-    length: Hashable | None
 
 
 def check_weights(weights: str | None) -> None:

@@ -86,14 +86,14 @@ def _is_matrix(columns: dict, rows: list | None) -> bool:
     numbers = (np.asarray(column).dtype.kind in "fiu" for column in columns.values())
     return (
         n > MOST_EDGE_COLUMNS
-        and all(len(_cells(c)) == n for c in columns.values())
+        and all(len(column) == n for column in columns.values())
         and all(numbers)
     )
 
 
 def _read_square(columns: dict, rows: list | None, weights: str | None) -> DirectedData:
     names = list(columns)
-    n = len(_cells(columns[names[0]]))
+    n = len(columns[names[0]])
     if n != len(names):
         raise ValueError(
             f"The frame is neither square ({n} rows, {len(names)} columns) nor an edge list: its "
