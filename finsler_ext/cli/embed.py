@@ -33,6 +33,7 @@ TSNE_STRIDE = 10
 def embed(options) -> int:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
+    _check_combinations(options)
     data = read_directed(source, options) if options.directed else read_table(source, options)
     if isinstance(data, Directed) and data.how:
         print(f"finsler-ext: note: {data.how}", file=sys.stderr)
@@ -72,6 +73,15 @@ def embed(options) -> int:
         f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(written)}. {fidelity}"
     )
     return 0
+
+
+def _check_combinations(options) -> None:
+    """Options that have no meaning without others."""
+    for name in ("source", "target", "weight", "weights"):
+        if getattr(options, name) is not None and not options.directed:
+            raise UsageError(f"--{name} is for directed data; use it with --directed")
+    if options.components == 1 and options.plot is not None:
+        raise UsageError("--plot needs two columns or more; leave --components 1 out")
 
 
 def _ours(note) -> bool:

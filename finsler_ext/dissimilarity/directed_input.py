@@ -152,6 +152,11 @@ def opened(X, *, precomputed: bool) -> Opened:
             )
         return Opened(X)
     if kind is None and column_names(X) is None:
+        if _lists_edges(X):
+            raise ValueError(
+                f"X lists edges, {X[0]!r} being the first. Read them with "
+                "finsler_ext.dissimilarity.readers.read_edge_list, or give them named columns."
+            )
         return Opened(plain(X))
     data = read_directed(X)
     square = kind is None and not _is_sparse(data.distances)
@@ -175,6 +180,7 @@ def check_range(X, dtype=np.float64) -> None:
     values = X.data if _is_sparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.size == 0:
         return
+    values = np.asarray(values)
     finite = np.isfinite(values)
     largest = float(values.max(initial=0, where=finite))
     most = min(LARGEST, float(np.finfo(dtype).max) / 4)
@@ -255,6 +261,12 @@ def _kind(X) -> str | None:
         if len(sure) >= 2 and find_ends(columns) is not None:
             return f"an edge list with the columns {', '.join(map(str, columns))}"
     return None
+
+
+def _lists_edges(X) -> bool:
+    """Whether X is a list of tuples that start with the name of a node."""
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    return isinstance(first, tuple) and len(first) in (2, 3) and isinstance(first[0], str)
 
 
 def _matrix(data):

@@ -106,14 +106,12 @@ def _read_square(columns: dict, rows: list | None, weights: str | None) -> Direc
     if rows is not None and not numbered:
         lost = [name for name in rows if name not in set(names)]
         if lost or len(set(rows)) < n:
+            cause = "some rows have the same name"
+            if lost:
+                cause = f"{lost[0]!r} is a row and not a column ({len(lost)} such rows)"
             raise ValueError(
-                "The columns of the frame are not the names of its rows: "
-                + (
-                    f"{lost[0]!r} is a row and not a column ({len(lost)} such rows). "
-                    if lost
-                    else ""
-                )
-                + "Name both alike, each once, or pass the values alone."
+                f"The columns of the frame are not the names of its rows: {cause}. Name both "
+                "alike, each once, or pass the values alone."
             )
         order = rows
     elif rows is not None and set(rows) == set(names):

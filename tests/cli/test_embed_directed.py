@@ -258,6 +258,11 @@ def test_the_number_of_columns_can_be_given(run, capsys):
     assert "2 columns fit as well as 3" in printed.err
     run("D.npy", "--directed", "--components", "4", "--method", "umap", "-o", "out.csv")
     assert list(table("out.csv")[0]) == ["row", "x", "y", "map3", "height"]
+    assert "--directed" in run("D.npy", "--source", "a", code=2).err
+    one = ("D.npy", "--directed", "--components", "1")
+    assert "two columns or more" in run(*one, "--plot", "a.png", code=2).err
+    run(*one, "-o", "out.csv")
+    assert list(table("out.csv")[0]) == ["row", "height"]
     with pytest.raises(SystemExit) as stop:
         main(["embed", "D.npy", "--components", "none"])
     assert stop.value.code == 2

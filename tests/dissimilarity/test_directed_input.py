@@ -129,6 +129,8 @@ def test_square_frames_match_columns_to_rows_by_name():
         read_directed(frame.rename(columns={"b": "z"}))
     with pytest.raises(ValueError, match=r"neither square .3 rows, 2 columns. nor an edge list"):
         read_directed(frame[["a", "b"]])
+    with pytest.raises(ValueError, match="some rows have the same name"):
+        read_directed(frame.set_axis(["a", "a", "b"]))
     with pytest.raises(ValueError, match="several columns of the same name"):
         read_directed(pd.DataFrame(D, index=NAMES, columns=["a", "a", "b"]))
 
@@ -245,6 +247,11 @@ def test_features_pass_and_directed_data_needs_precomputed():
     ):
         with pytest.raises(ValueError, match=f"{words}.*metric='precomputed'"):
             opened(data, precomputed=False)
+
+
+def test_a_list_of_edges_is_no_matrix():
+    with pytest.raises(ValueError, match="read_edge_list"):
+        opened([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0)], precomputed=True)
 
 
 def test_ends_prefer_the_plain_word():
