@@ -31,9 +31,12 @@ NO_DRIFT = 0.01
 
 
 def find_drift(
-    directed: DirectedInput, settings: Settings, random_state
+    directed: DirectedInput, settings: Settings, random_state, made: tuple
 ) -> tuple[DriftSearch, Descent]:
-    """omega_norm="auto", and the layout found; on a sample of the points where there are many."""
+    """omega_norm="auto", and the layout found; on a sample of the points where there are many.
+
+    ``made`` is what `objective_of` made of the data.
+    """
     n = len(directed.distances)
     init = settings.init
     if n > SEARCH_POINTS:
@@ -42,8 +45,9 @@ def find_drift(
         weights = None if directed.weights is None else directed.weights[chosen]
         directed = DirectedInput(directed.distances[chosen], weights)
         init = init if isinstance(init, str) else np.asarray(init)[rows]
+        made = objective_of(directed, settings)
     settings = settings._replace(init="finsler" if is_init(init, "random") else init)
-    objective, stand_in, share = objective_of(directed, settings)
+    objective, stand_in, share = made
     starts = starts_of(stand_in, settings, random_state)
     skew = stand_in.is_skew or isinstance(objective, AsymmetricStress)
     trials = _Trials(objective, starts, settings)

@@ -57,11 +57,11 @@ def solve(directed: DirectedInput, settings: Settings, random_state) -> StressRe
 
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
-    objective, stand_in, share = objective_of(directed, settings)
+    made = objective, stand_in, share = objective_of(directed, settings)
     found, runs = None, []
     omega = settings.omega_norm
     if isinstance(omega, str):
-        found, best = find_drift(directed, settings, random_state)
+        found, best = find_drift(directed, settings, random_state, made)
         omega = found.omega_norm
         if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
             runs = [best]
