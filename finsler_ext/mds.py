@@ -118,8 +118,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     density_height_ : float
         Spearman correlation between height and log local scale; nan if "precomputed".
     gradient_share_ : float
-        How much of the skew part of D (sum of squares) any height can express; the rest turns
-        in circles. nan if D is symmetric.
+        How much of the skew part of D (sum of squares over pairs known both ways) any height can
+        express; the rest is cyclic or noise. nan if D is symmetric.
 
     Examples
     --------

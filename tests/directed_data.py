@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext.dissimilarity.directed_input import read_directed
+from finsler_ext.dissimilarity.readers import read_edge_list
 from finsler_ext.randers import randers_distances
 
 N = 40
@@ -102,9 +103,12 @@ CONTAINERS = {
     "networkx": _networkx,
     "igraph": _igraph,
     "read_directed": lambda D: read_directed(_columns(D)),
+    "read_edge_list": lambda D: read_edge_list(
+        [(NAMES[i], NAMES[j], length) for i, j, length in zip(*edges(D), strict=True)]
+    ),
 }
 PACKAGES = {"polars": "polars", "igraph": "igraph", "networkx": "networkx", "pandas": "pandas"}
-NAMED = ("pandas", "polars", "networkx", "igraph", "dict", "read_directed")
+NAMED = ("pandas", "polars", "networkx", "igraph", "dict", "read_directed", "read_edge_list")
 
 
 def package_of(container):
