@@ -171,7 +171,8 @@ def velocity(
         FinslerUMAP on the transitions themselves, for any number of cells; or FinslerMDS on
         shortest paths between all pairs, for some thousands of cells.
     key_added, copy
-        As in `umap`, with "finsler_velocity" as the name.
+        As in `umap`, with "finsler_velocity" as the name. ``uns`` also has ``gradient_share``: how
+        much of the asymmetry of the transitions any height can show.
     **parameters
         More parameters of the estimator. With "umap", ``n_neighbors`` is 8 by default.
 

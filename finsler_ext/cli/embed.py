@@ -168,7 +168,13 @@ def _directed_input(method: str, data: Directed):
     D = data.D
     if method != "mds":
         D = read_matrix(D)
-        D = D if mostly_known(D) else complete_paths(D)
+        if not mostly_known(D):
+            D = complete_paths(D)
+            print(
+                "finsler-ext: note: fewer than half of the pairs are known; neighbours are those "
+                "along shortest paths",
+                file=sys.stderr,
+            )
     return DirectedData(D, data.rows)
 
 

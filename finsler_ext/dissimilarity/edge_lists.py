@@ -41,9 +41,10 @@ COSTS = _set(
     "meters travel_time dissimilarity price"
 )
 STRENGTHS = _set(
-    "count counts n number strength synapses synapse syn_count probability prob probabilities p "
-    "frequency freq clicks click trips flow flows volume similarity affinity visits citations "
-    "passengers messages emails calls transitions"
+    "count counts n num number strength strengths synapses synapse probability prob probabilities "
+    "p frequency freq clicks click hits views visits trips flow flows traffic volume similarity "
+    "similarities affinity correlation likelihood occurrences citations passengers messages "
+    "emails calls transitions"
 )
 # Rows of a transition matrix may miss a sum of 1 by this much (float32 sums of many entries).
 STOCHASTIC_TOLERANCE = 1e-3
@@ -55,7 +56,24 @@ def check_weights(weights: str | None) -> None:
 
 
 def _words(name) -> str:
-    return re.sub(r"[\s_\-.]+", "_", str(name).strip().lower())
+    """Lower case, with an underscore between words: "sourceID" is "source_id"."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name).strip())
+    return re.sub(r"[\s_\-.]+", "_", parted).lower()
+
+
+def _is_strength(name) -> bool:
+    """Whether a name says that more is closer: "n_synapses" does, "n_minutes" does not."""
+    words = set(_words(name).split("_"))
+    return bool(words & STRENGTHS) and not words & (COSTS - {"weight"})
+
+
+def _is_length(name) -> bool:
+    return bool(set(_words(name).split("_")) & (COSTS | STRENGTHS)) or _words(name) in COSTS
+
+
+def _is_nameless(name) -> bool:
+    """A column of row numbers, as pandas writes and reads it."""
+    return isinstance(name, str) and (not name.strip() or name.startswith("Unnamed:"))
 
 
 def _is_end(name, words: frozenset) -> bool:
@@ -110,7 +128,7 @@ def choose_length(columns, weight=None, weights: str | None = None, *, lone: boo
     lone : bool
         Take a single column whatever its name; otherwise only one with a known name.
     """
-    columns = list(columns)
+    columns = [name for name in columns if not _is_nameless(name)]
     if weight is not None:
         if weight not in columns:
             raise ValueError(f"weight={weight!r} is not a column; there are {_quoted(columns)}.")
@@ -118,7 +136,7 @@ def choose_length(columns, weight=None, weights: str | None = None, *, lone: boo
     elif len(columns) == 1 and lone:
         chosen = columns[0]
     else:
-        known = [c for c in columns if _words(c) in COSTS | STRENGTHS]
+        known = [c for c in columns if _is_length(c)]
         if not known and (not columns or not lone):
             return None
         if len(known) != 1:
@@ -127,7 +145,7 @@ def choose_length(columns, weight=None, weights: str | None = None, *, lone: boo
                 f"one it is: weight={(known or columns)[0]!r}."
             )
         chosen = known[0]
-    if weights is None and _words(chosen) in STRENGTHS:
+    if weights is None and _is_strength(chosen):
         raise ValueError(
             f"{chosen!r} looks like a strength (the more, the closer), but lengths are costs (the "
             "more, the further). Say which it is: weights='strength' or weights='cost', in "

@@ -34,6 +34,7 @@ def check(data, names=NAMES):
         ("origin", "destination"),
         ("pre", "post"),
         ("Source_ID", "target id"),
+        ("fromNode", "toNode"),
         ("src", "dst"),
     ],
 )
@@ -62,6 +63,8 @@ def test_columns_can_be_named_by_the_user():
         (("p1", "p2", "x"), {"source": "p1"}, "known to be the target"),
         (("source", "target", "n"), {}, "looks like a strength.*weights='strength'"),
         (("source", "target", "synapses"), {}, "looks like a strength"),
+        (("source", "target", "n_synapses"), {}, "looks like a strength"),
+        (("source", "target", "tripCount"), {}, "looks like a strength"),
         (("source", "target", "probability"), {"weight": "probability"}, "looks like a strength"),
         (("source", "from", "to"), {}, "'source', 'from' could all be the source"),
         (("source", "target", "weight"), {"weights": "much"}, "weights must be one of"),
@@ -79,6 +82,9 @@ def test_two_lengths_are_ambiguous_and_other_columns_are_not():
         read_directed(both)
     check(read_directed(both, weight="weight"))
     check(read_directed(EDGES | {"year": [2000, 2001, 2002]}))
+    indexed = {"Unnamed: 0": [0, 1, 2]} | dict(zip(("u", "v", "x"), EDGES.values(), strict=True))
+    check(read_directed(indexed))  # an index that pandas wrote and read
+    check(read_directed(dict(zip(("u", "v", "travel_time"), EDGES.values(), strict=True))))
 
 
 def test_edges_of_one_pair_and_of_a_node_to_itself():
