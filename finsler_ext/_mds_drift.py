@@ -26,6 +26,10 @@ __all__ = ["explained_skew", "find_drift"]
 
 # A drift is searched on no more points than this: a sample has the same drift.
 SEARCH_POINTS = 2000
+# Fits that only show the way end at this precision; at 1e-3, lists of the nearest may lose it.
+PILOT_EPS = 1e-4
+# Whether a column is to spare is a question of a sixth of the stress.
+COMPARE_EPS = 1e-3
 # A layout at a smaller drift than this has no axis of its own for the height.
 NO_DRIFT = 0.01
 
@@ -91,7 +95,10 @@ class _Trials:
 
     def pilot(self, omega: float) -> float:
         """Where to start the search: a few short fits."""
-        short = self.settings._replace(max_iter=min(PILOT_ITERATIONS, self.settings.max_iter))
+        short = self.settings._replace(
+            max_iter=min(PILOT_ITERATIONS, self.settings.max_iter),
+            eps=max(PILOT_EPS, self.settings.eps),
+        )
         trials: list[DriftTrial] = []
         omega = min(omega, LARGEST_DRIFT)
         for _ in range(PILOTS):
@@ -111,7 +118,8 @@ class _Trials:
 
 
 def _one_fewer(settings: Settings) -> Settings:
-    return settings._replace(n_components=settings.n_components - 1, init="finsler")
+    eps = max(COMPARE_EPS, settings.eps)
+    return settings._replace(n_components=settings.n_components - 1, init="finsler", eps=eps)
 
 
 def _compared(found, best, directed, objective, start, settings, share) -> DriftSearch:
