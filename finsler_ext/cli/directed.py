@@ -131,15 +131,15 @@ def _from_array(path: Path, matrix, options) -> Directed:
     if matrix.shape[1] == 3:
         columns["weight"] = matrix[:, 2]
     data = _from_columns(path, columns, options)
-    return data._replace(how=_without_header(path, columns))
+    return data._replace(how=_without_header(columns))
 
 
-def _without_header(path: Path, columns: dict) -> str:
+def _without_header(columns: dict) -> str:
     source, target = columns["source"][0], columns["target"][0]
     order = ", ".join("length" if name == "weight" else name for name in columns)
     return (
-        f"{path} has no header and was read as an edge list in the order {order}: "
-        f"{len(columns['source'])} edges, the first from {source} to {target}"
+        f"an edge list without a header, in the order {order}: {len(columns['source'])} edges, the "
+        f"first from {source} to {target}"
     )
 
 
@@ -189,7 +189,7 @@ def _from_text(path: Path, options) -> Directed:
     names = ["source", "target", "weight"][:width]
     data = _edges(path, names, lines, options)
     first = {name: [cell] * len(lines) for name, cell in zip(names, lines[0], strict=True)}
-    return data._replace(how=_without_header(path, first))
+    return data._replace(how=_without_header(first))
 
 
 def _is_text(cell: str) -> bool:
@@ -251,7 +251,7 @@ def _matrix(path: Path, lines, options) -> Directed | None:
     """The data if the lines are a square matrix, with or without names; or None."""
     n, width = len(lines), len(lines[0])
     if n == width and _all_numbers(lines):
-        how = f"{path} has no names and was read as a square matrix, rows being sources"
+        how = "a square matrix without names, rows being sources"
         return _parsed(path, lines, None, None, options)._replace(how=how)
     if n == width and n > 1:  # names in the first line and in the first column
         rows, body = [line[0] for line in lines[1:]], [line[1:] for line in lines[1:]]

@@ -36,7 +36,7 @@ def embed(options) -> int:
     _check_combinations(options)
     data = read_directed(source, options) if options.directed else read_table(source, options)
     if isinstance(data, Directed) and data.how:
-        print(f"finsler-ext: note: {data.how}", file=sys.stderr)
+        print(f"finsler-ext: note: read {source}: {data.how}", file=sys.stderr)
     check_output(output, source)
     if options.plot is not None:
         check_plot(Path(options.plot), len(data.rows))

@@ -136,7 +136,7 @@ def test_a_file_without_a_header_says_how_it_was_read(run):
     assert re.search(r"\d+ edges, the first from town00 to town0\d$", note)
     write("matrix.csv", cells(D))
     (note,) = run("matrix.csv", "--directed", "-o", "b.npy").err.splitlines()
-    assert "square matrix, rows being sources" in note
+    assert "a square matrix without names, rows being sources" in note
     assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
 
 
