@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
-from finsler_ext import opentsne as in_opentsne_s_manner
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, opentsne
 from finsler_ext.mds import finsler_smacof
 from tests.directed_data import CONTAINERS, NAMED, NAMES, package_of, planted, towns, twice
 
@@ -156,7 +155,7 @@ def test_what_a_height_can_show_is_said_with_the_fit(name):
 
 def test_opentsne_s_manner_reads_the_same():
     settings = {"perplexity": 8, "n_iter": 20, "early_exaggeration_iter": 20, "random_state": 0}
-    model = in_opentsne_s_manner.FinslerTSNE(metric="precomputed", **settings)
+    model = opentsne.FinslerTSNE(metric="precomputed", **settings)
     embedding = model.fit(CONTAINERS["dict, edges"](towns()))
     assert list(model.node_names_) == NAMES
     assert np.array_equal(embedding, ESTIMATORS["tsne"]().fit(towns()).embedding_)
