@@ -88,6 +88,7 @@ def check_against(
         say(f"{release.folder.name}: {row.patch.name} on {untouched.commit[:12]}")
         _place(row, branch)
     series = branch.clone("series")
+    series.learn(release.patches)
     for row in report.rows:
         applied = series.mailed(row.patch)
         row.series = "yes" if applied else "NO"
@@ -116,7 +117,10 @@ def _place(row: Row, branch: Branch) -> None:
     release, patch = branch.recipe.release, row.patch
     mailed, merged = (branch.clone(f"{way}-{patch.name}") for way in ("mailed", "merged"))
     before = branch.clone(f"before-{patch.name}")
-    for needed in release.needs(patch):
+    needs = release.needs(patch)
+    for clone in (mailed, merged, before):
+        clone.learn(needs)
+    for needed in needs:
         if not all(way.mailed(needed) for way in (mailed, merged, before)):
             row.fail(f"{needed.name}, which it needs, does not apply")
             return
@@ -124,7 +128,7 @@ def _place(row: Row, branch: Branch) -> None:
     if row.alone == "NO":
         row.fail("does not apply")
         return
-    if not release.needs(patch) and not merged.knows(patch):
+    if not merged.knows(patch):
         row.place = "unknown"
         row.fail("the clone does not contain the release, so the place cannot be checked")
     else:
@@ -148,8 +152,9 @@ def _functions(row: Row, branch: Branch, before: Path, after: Path) -> None:
         if not all([source.applies(part, tree) for part in patches]):
             row.fail("does not apply to the release")
             return
-    expected = changed_in_trees(*trees, patch.touched)
-    found = changed_in_trees(before, after, patch.touched)
+    code = [file for file in patch.touched if file not in patch.tests]
+    expected = changed_in_trees(*trees, code)
+    found = changed_in_trees(before, after, code)
     row.functions = f"{len(found)} as on the release" if found == expected else "OTHERS"
     if found != expected:
         row.fail(f"changes {sorted(found ^ expected)} on only one of release and clone")

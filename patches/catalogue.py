@@ -22,6 +22,7 @@ PROPOSALS = {("umap-learn", 3): "proposal.md"}
 
 _SUBJECT = re.compile(r"^Subject: \[PATCH\] (.*(?:\n .*)*)", re.MULTILINE)
 _NEW = re.compile(r"^diff --git a/(\S+) b/\S+\nnew file", re.MULTILINE)
+_BASE = re.compile(r"^diff --git a/(\S+) b/\S+\n(?:.*mode .*\n)?index (\w+)\.\.", re.MULTILINE)
 _TOUCHED = re.compile(r"^diff --git a/(\S+) b/(\S+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -60,6 +61,12 @@ class Patch:
     def touched(self) -> list[str]:
         """Files the patch changes or adds, relative to the upstream root."""
         return [new for _, new in _TOUCHED.findall(self.path.read_text())]
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """The files that the patch changes, and git's hashes of what it was made for."""
+        found = _BASE.findall(self.path.read_text())
+        return {file: blob for file, blob in found if set(blob) != {"0"}}
 
     @property
     def added(self) -> list[str]:

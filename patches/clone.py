@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -99,14 +100,25 @@ class Clone:
     def head(self) -> str:
         return git(self.folder, "rev-parse", "HEAD").stdout.strip()
 
+    def learn(self, patches: list[Patch]) -> None:
+        """Store the files of the release with these patches, which later ones build on.
+
+        Without them git cannot merge a patch that was made on top of another one.
+        """
+        with tempfile.TemporaryDirectory(prefix="patches-") as name:
+            tree = Path(name)
+            for patch in patches:
+                for file, blob in patch.bases.items():
+                    if self._has(blob) and not (tree / file).exists():
+                        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+                        (tree / file).write_text(git(self.folder, "cat-file", "blob", blob).stdout)
+                if git(tree, "apply", str(patch.path), must=False).returncode == 0:
+                    for file in patch.bases:
+                        git(self.folder, "hash-object", "-w", str(tree / file))
+
     def knows(self, patch: Patch) -> bool:
-        """Whether the files that a patch was made for are in the history of this clone."""
-        old = [
-            line.split()[1].split("..")[0]
-            for line in patch.path.read_text().splitlines()
-            if line.startswith("index ")
-        ]
-        return all(self._has(blob) for blob in old if set(blob) != {"0"})
+        """Whether the files that a patch was made for are in this clone."""
+        return all(self._has(blob) for blob in patch.bases.values())
 
     def _has(self, blob: str) -> bool:
         return git(self.folder, "cat-file", "-e", blob, must=False).returncode == 0

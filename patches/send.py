@@ -82,6 +82,7 @@ def _branch(letter: Letter, sender: Sender, folder: Path, say) -> Clone:
     clone = Clone(letter.origin, folder / "send", letter.revision, paths)
     git(clone.folder, "config", "user.name", sender.name)
     git(clone.folder, "config", "user.email", sender.email)
+    clone.learn(parts)
     for part in parts:
         if not clone.mailed(part, sender):
             raise CheckError(f"{part.name} does not apply to {clone.commit[:12]}: rebase it first")

@@ -39,6 +39,7 @@ def patched_site(
     else:
         touched = [file for patch in patches for file in patch.touched]
         clone = Clone(origin, folder / "clone", revision, [f"{package}/", *touched])
+        clone.learn(patches)
         for patch in patches:
             if not clone.mailed(patch):
                 raise CheckError(f"{patch.name} does not apply to {clone.commit[:12]}")
