@@ -57,7 +57,7 @@ MANNERS = {
         form="{issue}\n\n{text}\n",
         guide="CONTRIBUTING.md",
         formatter=("black", "--quiet"),
-        rules=("The number of a known issue belongs into the message.",),
+        rules=("The number of a known issue belongs in the message.",),
     ),
     "openTSNE": Manners(
         repository="pavlin-policar/openTSNE",
