@@ -181,6 +181,7 @@ def _checklist(letter: Letter) -> str:
     steps = [
         f"Read {manners.guide} of {manners.repository}: it may have changed.",
         "Look up the issues and pull requests under Related: they may have moved on.",
+        "Say how the change and its text came about, if the project asks.",
         *manners.rules,
     ]
     if letter.issue is None and manners.own_words:
