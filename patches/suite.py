@@ -13,6 +13,15 @@ from .clone import Clone
 
 ROOT = SHELF.parent
 
+# A test that must fail with a patch, and is left out: FinslerUMAP has every parameter of
+# the umap-learn that is released, and takes over new ones when they are.
+MUST_FAIL = {
+    ("umap-learn", 1): (
+        "tests/test_umap_sklearn.py::"
+        "test_every_parameter_and_method_of_umap_is_there_under_its_name"
+    ),
+}
+
 
 def chosen(release: Release, numbers: list[int] | None) -> list[Patch]:
     """The patches of these numbers with what they need; by default all that can be sent."""
@@ -73,7 +82,15 @@ def run_suite(
     if not seen.stdout.startswith(str(site)):
         raise CheckError(f"another {package} is imported: {seen.stdout}{seen.stderr}")
     say(f"our tests on {words}")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+    left_out = [
+        test
+        for patch in patches
+        if (test := MUST_FAIL.get((release.project, patch.number))) is not None
+    ]
+    for test in left_out:
+        say(f"left out: {test}")
+    options = ("-p", "no:cacheprovider", *(f"--deselect={test}" for test in left_out))
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     return subprocess.run(command, env=environment, cwd=ROOT).returncode
 
 

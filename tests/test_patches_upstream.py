@@ -226,6 +226,12 @@ def test_suite_takes_patches_with_what_they_need():
     assert suite.chosen(release, []) == []
 
 
+def test_tests_that_must_fail_exist():
+    for test in suite.MUST_FAIL.values():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text()
+
+
 @pytest.mark.parametrize("project", ["umap-learn", "openTSNE", "pynndescent"])
 def test_patches_apply_to_the_installed_package(project, tmp_path):
     (release,) = releases((project,))
