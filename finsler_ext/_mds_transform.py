@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._input import readable
 from finsler_ext._mds_input import ROUNDING, is_symmetric
 from finsler_ext.dissimilarity.directed_distances import distances_of_new
 
@@ -13,17 +14,13 @@ __all__ = ["constructed_distances", "given_distances"]
 
 def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     """``metric="precomputed"``: to and from the training points, nan where unknown."""
-    if scipy.sparse.issparse(X):
-        there = np.full(X.shape, np.nan)
-        entries = X.tocoo()
-        there[entries.coords] = entries.data
-    else:
-        there = np.array(X, dtype=np.float64)
+    there = _with_nan(X)
     if incoming is None:
         symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
         back = there.copy() if symmetric else np.full_like(there, np.nan)
     else:
-        back = np.array(incoming, dtype=np.float64)
+        incoming = readable(incoming, "incoming", missing=np.nan)
+        back = _with_nan(incoming)
         if back.shape != there.shape:
             raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
     if (there < 0).any() or (back < 0).any():
@@ -34,6 +31,16 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
         row = int(np.flatnonzero(~known)[0])
         raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
     return there, back
+
+
+def _with_nan(D) -> np.ndarray:
+    """A dense copy, nan where a sparse matrix stores nothing."""
+    if not scipy.sparse.issparse(D):
+        return np.array(D, dtype=np.float64)
+    entries = scipy.sparse.coo_array(D)
+    dense = np.full(entries.shape, np.nan)
+    dense[entries.coords] = entries.data
+    return dense
 
 
 def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:
@@ -48,8 +55,11 @@ def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray
         given = np.asarray(model.local_scale, dtype=np.float64)
         level = np.exp(np.log(given).mean())
         new_scale = np.asarray(local_scale, dtype=np.float64) / level
-        if new_scale.shape != (X.shape[0],) or not np.all(new_scale > 0):
-            raise ValueError("local_scale must have a positive entry for every new point.")
+        positive = np.isfinite(new_scale) & (new_scale > 0)
+        if new_scale.shape != (X.shape[0],) or not positive.all():
+            raise ValueError("local_scale must have a positive, finite entry for every new point.")
+    elif local_scale is not None:
+        raise ValueError("local_scale: the model was fitted without an array of scales.")
     return distances_of_new(
         X,
         model._X,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import numba
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # Below this many rows a hand-over between threads costs more than it saves.
 MIN_ROWS_PER_THREAD = 1024
@@ -81,25 +81,37 @@ def numba_threads(n_threads: int) -> Iterator[None]:
 
 
 class _OneBlasThread:
-    """The limit is the process's: the first to enter sets it, the last to leave lifts it."""
+    """The limit is the process's: the first to enter sets it, the last to leave lifts it.
+
+    threadpoolctl (3.8) lets a single thread set the limit of OpenBLAS, and ignores all
+    others without a word. Entries are counted here, so threads do not fight over it.
+    """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._inside = 0
-        self._limits = None
+        self._before: list = []
 
     def enter(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limits = threadpool_limits(1)
+                libraries = ThreadpoolController().lib_controllers
+                self._before = [(library, library.get_num_threads()) for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
             self._inside += 1
 
     def leave(self) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
+            if self._inside == 0:
+                for library, n_threads in self._before:
+                    _set_threads(library, n_threads)
+                self._before = []
+
+
+def _set_threads(library, n_threads: int) -> None:
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
 _blas = _OneBlasThread()

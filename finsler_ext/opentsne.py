@@ -7,6 +7,7 @@ openTSNE.sklearn.TSNE is of openTSNE.TSNE.
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 
 import numpy as np
 import openTSNE
@@ -15,6 +16,8 @@ from openTSNE.affinity import Affinities
 from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
+from finsler_ext._input import canonical, check_whole, readable, without_extremes
+from finsler_ext._threads import resolve_n_jobs
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift_choice import DriftChoice, choose_drift, warn_of_chance
@@ -156,18 +159,19 @@ class FinslerTSNE(openTSNE.TSNE):
         check_dof(self.dof)
         if self.omega_norm != AUTO or not isinstance(self.omega_norm, str):
             check_omega_norm(self.omega_norm)
-        if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        check_whole("n_components", self.n_components)
         if X is None:
             return None
-        return check_array(
-            X,
+        pairwise = self.metric == "precomputed"
+        X = check_array(
+            readable(X, missing=np.inf if pairwise else None),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_min_samples=2,
             # Missing pairs of a directed matrix are inf; other values are checked with it.
-            ensure_all_finite=self.metric != "precomputed",
+            ensure_all_finite=not pairwise,
         )
+        return without_extremes(canonical(X, keep_zeros=pairwise))
 
     def _check_affinities(self, X, affinities):
         if affinities is None:
@@ -217,6 +221,7 @@ class FinslerTSNE(openTSNE.TSNE):
             negative_gradient_method=gradient,
             dof=check_dof(self.dof),
             momentum=self.final_momentum,
+            n_jobs=resolve_n_jobs(None) if self.n_jobs is None else self.n_jobs,
             **{name: getattr(self, name) for name in _PASSED_ON},
         )
 
@@ -372,6 +377,16 @@ class FinslerTSNE(openTSNE.TSNE):
     def __setstate__(self, state):
         super().__setstate__(complete_old_state(dict(state)))
 
+    def __deepcopy__(self, memo):
+        """deepcopy by the route of pickle: numpy's own loses what an embedding carries."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for name, value in vars(self).items():
+            embedding = isinstance(value, TSNEEmbedding)
+            copied_value = deepcopied(value, memo) if embedding else deepcopy(value, memo)
+            setattr(copied, name, copied_value)
+        return copied
+
     def _say(self, message: str) -> None:
         if self.verbose:
             print(message)
@@ -385,11 +400,18 @@ _PASSED_ON = (
     "ints_in_interval",
     "max_grad_norm",
     "max_step_norm",
-    "n_jobs",
     "verbose",
     "callbacks",
     "callbacks_every_iters",
 )
+
+
+def deepcopied(embedding: TSNEEmbedding, memo: dict) -> TSNEEmbedding:
+    rebuild, arguments, state = embedding.__reduce__()
+    copied = rebuild(*arguments)
+    copied.__setstate__(deepcopy(state, memo))
+    memo[id(embedding)] = copied
+    return copied
 
 
 def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:

@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext import opentsne
+from finsler_ext._input import readable
 from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
@@ -244,7 +245,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         pairwise = self.metric == "precomputed"
         return validate_data(
             self,
-            X,
+            readable(X, missing=np.inf if pairwise else None),
             reset=reset,
             skip_check_array=False,
             accept_sparse="csr",

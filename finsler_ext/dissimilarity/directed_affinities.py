@@ -183,6 +183,8 @@ class DirectedAffinities(Affinities):
         k = params.pop("k", None)
         k = min(self.neighbors.shape[1] if k is None else int(k), self.n_samples)
         given = params.pop("local_scale", None)
+        if isinstance(self.knn_index, DirectedIndex):
+            data = self.knn_index.admitted(data)
         blocks = []
         for start in range(0, data.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)

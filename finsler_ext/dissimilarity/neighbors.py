@@ -18,6 +18,7 @@ from numba.core.registry import CPUDispatcher
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+from finsler_ext._input import large_offset
 from finsler_ext._threads import numba_threads, one_blas_thread
 
 __all__ = [
@@ -88,7 +89,11 @@ def exact_neighbors(
     """
     n = X.shape[0]
     euclidean = isinstance(metric, str) and metric in EUCLIDEAN
-    searched = _of_order_one(X) if euclidean else X
+    searched = X
+    if euclidean:
+        X = _used_columns(X)
+        offset = large_offset(X)
+        searched = _of_order_one(X if offset is None else X - offset)
     block_distances = block_function(searched, searched, metric, metric_kwds or {})
 
     def nearest(start: int):
@@ -110,6 +115,16 @@ def exact_neighbors(
         indices = np.take_along_axis(indices, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
     return with_self_first(indices, distances)
+
+
+def _used_columns(X):
+    """A sparse X without its empty columns, where most are empty: products need them all."""
+    if not scipy.sparse.issparse(X) or X.shape[1] <= X.nnz:
+        return X
+    if X.nnz == 0:
+        return X[:, :1]
+    used, column = np.unique(X.indices, return_inverse=True)
+    return scipy.sparse.csr_matrix((X.data, column, X.indptr), shape=(X.shape[0], used.size))
 
 
 def _of_order_one(X):
