@@ -25,11 +25,10 @@ __all__ = [
 ]
 
 # Metrics that depend on differences between rows only, and are multiplied with the data.
-LENGTHS = frozenset(
-    "euclidean l2 manhattan taxicab l1 chebyshev linfinity linfty linf minkowski".split()
-)
+LENGTHS = {"euclidean", "l2", "manhattan", "taxicab", "l1", "minkowski"}
+LENGTHS |= {"chebyshev", "linfinity", "linfty", "linf"}
 # Metrics that do not change when all data are multiplied by the same number.
-UNITLESS = frozenset("cosine correlation canberra braycurtis".split())
+UNITLESS = {"cosine", "correlation", "canberra", "braycurtis"}
 # Data whose largest number lies outside are divided by a power of two: float32 holds squares of
 # numbers between 1e-19 and 1e19, and differences may be a million times smaller than the numbers.
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-9, 1e9
@@ -71,8 +70,8 @@ def _unmasked(X, name, missing):
         return X.data
     if missing is None:
         raise ValueError(
-            f"{name} has {masked} masked values. Fill them in (X.filled(value)), or leave out their "
-            "rows or columns."
+            f"{name} has {masked} masked values. Fill them in (X.filled(value)), or leave out "
+            "their rows or columns."
         )
     dtype = X.dtype if X.dtype.kind == "f" else np.float64
     return X.astype(dtype).filled(missing)

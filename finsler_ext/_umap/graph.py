@@ -64,13 +64,13 @@ def _checked_knn(indices, distances, n: int):
     """A user's neighbours, or a ValueError; rows that are not in order of distance are sorted."""
     if indices.dtype.kind not in "iu":
         raise ValueError(
-            f"precomputed_knn[0] must hold row numbers (integers), got {indices.dtype}. Are indices "
-            "and distances swapped?"
+            f"precomputed_knn[0] must hold row numbers (integers), got {indices.dtype}. Are "
+            "indices and distances swapped?"
         )
     if indices.min() < -1 or indices.max() >= n:
         raise ValueError(
-            f"precomputed_knn[0] must hold row numbers from 0 to {n - 1}, or -1 where a neighbour is "
-            f"missing; got {indices.min()} to {indices.max()}."
+            f"precomputed_knn[0] must hold row numbers from 0 to {n - 1}, or -1 where a neighbour "
+            f"is missing; got {indices.min()} to {indices.max()}."
         )
     distances = np.where(indices < 0, np.inf, distances)
     if np.isnan(distances).any() or distances.min() < 0:

@@ -91,7 +91,8 @@ def categories(y, ensure_all_finite=True) -> np.ndarray:
     NaN in numbers is refused, unless ``ensure_all_finite`` allows it: then it is unknown.
     """
     if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, y.data)
+        masked, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[masked] = None
     y = np.asarray(y)
     if y.ndim > 1 and y.shape[-1] != 1:
         raise ValueError(
