@@ -106,6 +106,7 @@ def _search(model, X, k, random_state):
                 metric=model.metric if euclidean else model._input_distance_func,
                 metric_kwds=pair_kwds(model, X),
                 n_threads=model._n_threads,
+                name=model.metric if isinstance(model.metric, str) else None,
             )
         except ZeroDivisionError:
             raise ValueError(

@@ -71,7 +71,13 @@ def with_self_first(indices, distances, search_index=None) -> DirectedNeighbors:
 
 
 def exact_neighbors(
-    X, n_neighbors: int, *, metric: str | Callable = "euclidean", metric_kwds=None, n_threads=1
+    X,
+    n_neighbors: int,
+    *,
+    metric: str | Callable = "euclidean",
+    metric_kwds=None,
+    n_threads=1,
+    name: str | None = None,
 ) -> DirectedNeighbors:
     """Nearest neighbours by comparing all ordered pairs, one block of rows at a time.
 
@@ -86,8 +92,13 @@ def exact_neighbors(
         orders, so an asymmetric metric keeps its direction.
     metric_kwds : dict, optional
     n_threads : int
+    name : str, optional
+        What the user calls the metric. A metric with a name (such as "ll_dirichlet" on negative
+        numbers) must not give NaN for finite rows; a function without one may, and the pair is
+        then missing.
     """
     n = X.shape[0]
+    name = metric if isinstance(metric, str) else name
     euclidean = isinstance(metric, str) and metric in EUCLIDEAN
     searched = X
     if euclidean:
@@ -102,6 +113,7 @@ def exact_neighbors(
         distances[rows, start + rows] = -1.0  # the point itself, before all duplicates
         near = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
         values = np.take_along_axis(distances, near, axis=1)
+        refuse_nan(values, name, X)  # nan comes last: there are too few other neighbours
         order = np.lexsort((near, values), axis=1)
         return np.take_along_axis(near, order, axis=1), np.take_along_axis(values, order, axis=1)
 
@@ -115,6 +127,17 @@ def exact_neighbors(
         indices = np.take_along_axis(indices, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
     return with_self_first(indices, distances)
+
+
+def refuse_nan(distances, name: str | None, X) -> None:
+    """Finite rows without a distance between them: the metric is not meant for these data."""
+    if name is None or not np.isnan(distances).any():
+        return
+    if np.isfinite(X.data if scipy.sparse.issparse(X) else X).all():
+        raise ValueError(
+            f"metric={name!r} gives NaN for some pairs of rows: it is not meant for such data "
+            "(some metrics need numbers > 0), or needs parameters. Choose another metric."
+        )
 
 
 def _used_columns(X):
@@ -253,6 +276,7 @@ def approximate_neighbors(
             compressed=False,
         )
     indices, distances = index.neighbor_graph
+    refuse_nan(distances, metric if isinstance(metric, str) else None, X)
     return with_self_first(indices, distances, index)
 
 

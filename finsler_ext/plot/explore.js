@@ -186,10 +186,12 @@ function choose(members) {
   return draw();
 }
 function csv() {
+  // what a spreadsheet would run as a formula gets an apostrophe in front; numbers do not
+  const tame = v => /^[=+\-@\t\r]/.test(v) && !isFinite(v) ? "'" + v : v;
   const quoted = v => /[",\n\r]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v;
   const lines = [...selected].sort((a, b) => a - b).map(i => columns.map(c => c.of(i)));
   return [columns.map(c => c.name), ...lines]
-    .map(cells => cells.map(v => quoted(String(v))).join(",") + "\n").join("");
+    .map(cells => cells.map(v => quoted(tame(String(v)))).join(",") + "\n").join("");
 }
 function download() {
   const link = document.createElement("a");
