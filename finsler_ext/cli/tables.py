@@ -170,6 +170,9 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+            for name, array in arrays.items():
+                if not isinstance(array, np.ndarray):
+                    raise ValueError(f"{name} is no array")
     except (MemoryError, FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # a broken file raises nearly anything
@@ -191,7 +194,7 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
 
 def _sparse_npz(path: Path):
     try:
-        stored = checked_structure(scipy.sparse.load_npz(path), str(path))
+        stored = checked_structure(scipy.sparse.load_npz(path), "it")
         if stored.dtype.kind not in "fiub":
             raise ValueError(f"it holds {stored.dtype}, not numbers")
         return scipy.sparse.csr_matrix(stored)
