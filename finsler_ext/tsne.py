@@ -134,12 +134,23 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             In place of those that the parameters describe; `P` may be directed.
         initialization : array, optional
             In place of the parameter of the same name.
+
+        An error leaves the model as it was, and so does Ctrl-C if it was fitted before; otherwise
+        ``embedding_`` is then what was reached.
         """
-        if X is not None:
-            X = self._validated(X, reset=True)
-        super().fit(X, affinities, initialization)
-        self._directed_distances = self.metric == "precomputed" and X is not None and is_directed(X)
-        self._n_features_out = self.n_components
+        before = dict(vars(self))
+        try:
+            if X is not None:
+                X = self._validated(X, reset=True)
+            super().fit(X, affinities, initialization)
+            given = self.metric == "precomputed" and X is not None
+            self._directed_distances = given and is_directed(X)
+            self._n_features_out = self.n_components
+        except BaseException as error:
+            if isinstance(error, Exception) or "embedding_" in before:
+                vars(self).clear()
+                vars(self).update(before)
+            raise
         return self
 
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
