@@ -32,9 +32,9 @@ UNITLESS = {"cosine", "correlation", "canberra", "braycurtis"}
 # Data whose largest number lies outside are divided by a power of two: float32 holds squares of
 # numbers between 1e-19 and 1e19, and differences may be a million times smaller than the numbers.
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-9, 1e9
-# From this many times the spread on, an offset takes more than 14 of the 24 bits of a float32, and
-# half of those of a squared float64.
-LARGE_OFFSET = 2.0**14
+# An offset of this many times the spread takes 7 of the 24 bits of a float32: 17 are left for
+# differences, a hundred-thousandth of the spread.
+LARGE_OFFSET = 2.0**7
 # float64 holds the squares of such numbers, and float32 the numbers themselves.
 SMALLEST_SQUARE, LARGEST_SQUARE = 1e-100, 1e100
 SMALLEST_SINGLE, LARGEST_SINGLE = 1e-30, 1e30

