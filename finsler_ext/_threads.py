@@ -69,9 +69,25 @@ class RowPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+_process_with_openmp: int | None = None
+
+
+def refuse_after_fork() -> None:
+    """GNU's OpenMP ends a forked process that uses it after its parent did, with no exception."""
+    global _process_with_openmp
+    if _process_with_openmp not in (None, os.getpid()) and numba.threading_layer() == "omp":
+        raise RuntimeError(
+            "NN-descent cannot run here: this process was forked from one that had run it, and "
+            "OpenMP does not survive a fork. Start processes with multiprocessing's 'spawn' or "
+            "'forkserver', or fit fewer than 4096 rows before the fork."
+        )
+    _process_with_openmp = os.getpid()
+
+
 @contextmanager
 def numba_threads(n_threads: int) -> Iterator[None]:
     """Limit numba's own parallel loops, and restore the limit whatever happens."""
+    refuse_after_fork()
     before = numba.get_num_threads()
     numba.set_num_threads(max(1, min(n_threads, numba.get_num_threads())))
     try:

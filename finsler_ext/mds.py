@@ -261,6 +261,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             readable(X, missing=np.nan if pairs else None),
             reset=reset,
             dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
             accept_sparse="csr",
             # Unknown pairs of a directed matrix are nan; other values are checked with it.
             ensure_all_finite=not pairs,

@@ -167,6 +167,7 @@ class FinslerTSNE(openTSNE.TSNE):
             readable(X, missing=np.inf if pairwise else None),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
             ensure_min_samples=2,
             # Missing pairs of a directed matrix are inf; other values are checked with it.
             ensure_all_finite=not pairwise,

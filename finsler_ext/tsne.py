@@ -261,6 +261,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             skip_check_array=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            order="C",
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite=not pairwise,
         )

@@ -71,6 +71,41 @@ def test_an_interrupted_fit_leaves_the_model(kind, n, tmp_path):
     assert int(done.stdout) > 0
 
 
+FORK = """
+import os, sys, warnings
+import numpy as np
+from finsler_ext import FinslerUMAP
+
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(4100, 3))
+model = FinslerUMAP(random_state=0, n_epochs=1).fit(X)
+for work in (lambda: FinslerUMAP(n_epochs=1).fit(X), lambda: model.transform(X[:2] + 0.1)):
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except RuntimeError as error:
+            os._exit(7 if "OpenMP does not survive a fork" in str(error) else 8)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_is_told_why(tmp_path):
+    """It would be ended by OpenMP, with −SIGTERM; other layers of numba's stand a fork."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=ENV,
+    )
+    assert done.stderr == ""
+    assert set(done.stdout.split()) <= {"7", "0"}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_an_interrupted_command_says_what_was_written(seed, tmp_path):
     """Also while packages are imported, in NN-descent, and between table and picture."""

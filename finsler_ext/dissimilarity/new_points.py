@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from finsler_ext._threads import refuse_after_fork
 from finsler_ext.dissimilarity.neighbors import BLOCK_ROWS, EUCLIDEAN, block_function
 
 __all__ = [
@@ -86,6 +87,7 @@ def searched_new_neighbors(index, new, k: int) -> NewNeighbors:
     One row at a time: within a call pynndescent carries a random state from row to row. That
     costs a seventh of the search itself.
     """
+    refuse_after_fork()
     epsilon = EPSILON_ANGULAR if getattr(index, "_angular_trees", False) else EPSILON
     indices = np.empty((new.shape[0], k), dtype=np.int64)
     distances = np.empty((new.shape[0], k))
