@@ -99,8 +99,11 @@ def checked_structure(X, name: str = "X") -> Any:
         raise _broken(name, f"{stored} indices for {len(X.data)} values")
     if indptr[0] != 0 or indptr[-1] > stored or (np.diff(indptr) < 0).any():
         raise _broken(name, f"indptr does not rise from 0 to at most {stored}")
-    _check_range(X.indices[: indptr[-1]], minor, name)
-    return X
+    used = slice(int(indptr[-1]))  # the rest is room to grow, and may hold anything
+    _check_range(X.indices[used], minor, name)
+    if indptr[-1] == stored:
+        return X
+    return type(X)((X.data[used], X.indices[used], indptr), shape=X.shape)
 
 
 def _check_range(index, size, name):

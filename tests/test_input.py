@@ -95,6 +95,10 @@ def test_sound_matrices_pass_and_are_not_modified():
     for form in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia"):
         matrix = good.asformat(form)
         assert (checked_structure(matrix) != good).nnz == 0
+    roomy = good.copy()
+    roomy.data, roomy.indices = (np.append(a, a[:3]) for a in (roomy.data, roomy.indices))
+    roomy.indices[-1] = 10**6
+    assert len(checked_structure(roomy).data) == good.nnz
     doubled = scipy.sparse.csr_matrix(
         (np.array([1.0, 2.0, 0.0]), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 2)
     )
