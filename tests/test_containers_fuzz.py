@@ -96,25 +96,39 @@ def test_dense_and_sparse_have_the_same_neighbours(X):
 
 
 @examples(30)
-@given(tables(dtypes=("f8",), offsets=(0.0,)), st.sampled_from([-200, -60, -7, 5, 60, 300]), KINDS)
+@given(
+    tables(dtypes=("f8",), offsets=(0.0,)),
+    st.sampled_from([-200, -60, -7, 5, 60, 300]),
+    st.sampled_from(["umap", "tsne"]),
+)
 def test_units(X, exponent, kind):
-    if kind == "mds":
-        exponent = max(-60, min(60, exponent))
     new = new_rows(X)
     want = fitted(kind, X, new)
     got = fitted(kind, np.ldexp(X, exponent), np.ldexp(new, exponent))
-    if kind == "mds" and not isinstance(want, str):  # its map is in the unit of the data
-        got = tuple(np.ldexp(part, -exponent) for part in got)
-        extent = max(np.abs(want[0]).max(), 1e-30)
-        assert np.allclose(got[0], want[0], atol=1e-5 * extent)
-        # places in a valley of the stress, as of duplicates, are less certain
-        assert np.allclose(got[1], want[1], atol=1e-2 * extent)
+    if kind == "umap" or isinstance(want, str):
+        assert_same(got, want)
         return
-    if kind == "tsne" and not isinstance(want, str):
-        for a, b in zip(got, want, strict=True):
-            assert np.allclose(a, b, atol=1e-6 * max(np.abs(b).max(), 1e-30))
+    for a, b in zip(got, want, strict=True):
+        assert np.allclose(a, b, atol=1e-6 * max(np.abs(b).max(), 1e-30))
+
+
+@examples(20)
+@given(tables(dtypes=("f8",), offsets=(0.0,)), st.sampled_from([-60, -7, 5, 60]))
+def test_units_of_mds(X, exponent):
+    """The map is in the unit of the data; where it can be turned freely, rounding may turn it."""
+    plain, scaled = MAKE["mds"](), MAKE["mds"]()
+    try:
+        plain.fit(X)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            scaled.fit(np.ldexp(X, exponent))
         return
-    assert_same(got, want)
+    scaled.fit(np.ldexp(X, exponent))
+    got = np.ldexp(scaled.dissimilarity_matrix_, -exponent)
+    assert np.allclose(got, plain.dissimilarity_matrix_, rtol=1e-6)
+    assert scaled.normalized_stress_ == pytest.approx(plain.normalized_stress_, rel=1e-4, abs=1e-9)
+    placed = np.ldexp(scaled.transform(np.ldexp(new_rows(X), exponent)), -exponent)
+    assert np.abs(placed).max() < 10 * np.abs(plain.transform(new_rows(X))).max()
 
 
 @examples(30)

@@ -40,7 +40,7 @@ class Columns(NamedTuple):
     names: list[str]
     used: list[int]
     label: int | None
-    index: int | None
+    row_names: int | None
     header: bool
 
 
@@ -112,15 +112,15 @@ def read_text_table(
         blocks.append(_numbers(path, columns, chunk))
         if columns.label is not None:
             kept += [cells[columns.label] for _, cells in chunk]
-        if columns.index is not None:
-            row_names += [cells[columns.index] for _, cells in chunk]
+        if columns.row_names is not None:
+            row_names += [cells[columns.row_names] for _, cells in chunk]
     if not blocks:
         raise UsageError(f"{path} has a header but no rows")
     return TextTable(
         [columns.names[c] for c in columns.used],
         np.concatenate(blocks),
         None if columns.label is None else kept,
-        None if columns.index is None else row_names,
+        None if columns.row_names is None else row_names,
         _how(columns),
     )
 
@@ -151,8 +151,8 @@ def _columns(path, first, header, label, drop, index) -> Columns:
 
 def _how(columns: Columns) -> str:
     how = "header" if columns.header else "no header"
-    if columns.index is not None:
-        how += f", rows named by column {columns.names[columns.index]}"
+    if columns.row_names is not None:
+        how += f", rows named by column {columns.names[columns.row_names]}"
     return how
 
 

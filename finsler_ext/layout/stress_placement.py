@@ -49,8 +49,8 @@ def place_points(
     extent = float(np.abs(fixed).max(initial=0.0))
     if extent > 0 and not SMALL < extent < LARGE:
         unit = 2.0 ** int(np.frexp(extent)[1])  # rounds nothing
-        args = (array / unit for array in (fixed, outgoing, incoming))
-        return unit * place_points(*args, omega_norm, n_threads)
+        fixed, outgoing, incoming = fixed / unit, outgoing / unit, incoming / unit
+        return unit * place_points(fixed, outgoing, incoming, omega_norm, n_threads)
     placed = np.empty((len(outgoing), fixed.shape[1]))
     with RowPool(len(outgoing), n_threads) as pool:
         pool.run(_place, fixed, outgoing, incoming, float(omega_norm), placed)
