@@ -162,6 +162,12 @@ def test_new_rows_may_be_stored_otherwise(make, metric, X):
         assert np.array_equal(model.transform(new), model.transform(sparse(new)))
 
 
+@pytest.mark.parametrize("make", [tsne, mds])
+def test_metrics_for_dense_data_only(make, X):
+    with pytest.raises(ValueError, match="'canberra' is not available for sparse data"):
+        make(metric="canberra").fit(scipy.sparse.csr_matrix(X))
+
+
 @ALL
 def test_masked_values_are_refused(make, X):
     masked = np.ma.array(X, mask=np.zeros_like(X, dtype=bool))

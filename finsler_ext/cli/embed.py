@@ -95,7 +95,12 @@ def _read(source: Path, options) -> Table | Directed:
     for name in ("header", "index"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} is for rows of points; it has no meaning with --directed")
-    return read_directed(source, options)
+    try:
+        return read_directed(source, options)
+    except (TypeError, IndexError, KeyError, AttributeError) as error:
+        raise UsageError(
+            f"{source} cannot be read as directed data: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _ours(note) -> bool:

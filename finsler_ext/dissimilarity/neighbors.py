@@ -163,9 +163,7 @@ def _of_order_one(X):
 def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.ndarray]:
     """A function (start, stop) → distances from those sources to all targets."""
     if isinstance(metric, str):
-        return lambda lo, hi: np.asarray(
-            pairwise_distances(sources[lo:hi], targets, metric=metric, **kwds)
-        )
+        return lambda lo, hi: named_distances(sources[lo:hi], targets, metric, kwds)
     if not isinstance(metric, CPUDispatcher):
         if scipy.sparse.issparse(targets):
             raise ValueError(
@@ -180,6 +178,19 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
             S.indptr, S.indices, S.data, T.indptr, T.indices, T.data, lo, hi, metric, args
         )
     return lambda lo, hi: _dense_block(sources, targets, lo, hi, metric, args)
+
+
+def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
+    """scikit-learn's distances; what it has for dense data only is refused with the way out."""
+    try:
+        return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
+    except TypeError:
+        if not scipy.sparse.issparse(targets):
+            raise
+        raise ValueError(
+            f"metric={metric!r} is not available for sparse data here. Pass dense data "
+            "(X.toarray()), or use 'euclidean', 'manhattan' or 'cosine'."
+        ) from None
 
 
 def positional_arguments(metric: CPUDispatcher, kwds: dict, n_rows: int) -> tuple:

@@ -130,6 +130,16 @@ def test_an_index_in_parquet(embed, tmp_path):
     assert [row[1] for row in table(tmp_path / "p.csv")[1:]] == want
 
 
+def test_directed_data_of_lists_or_of_nothing(embed, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    lists = pyarrow.table({"a": [[1, 2]] * 9, "b": range(9)})
+    for table_ in (lists, pyarrow.table({})):
+        parquet.write_table(table_, tmp_path / "a.parquet")
+        assert "a.parquet" in embed("a.parquet", "--directed", code=2)
+
+
 @pytest.mark.parametrize("cell", ["2019_12", "1_0", "1__0"])
 def test_underscores_are_no_digits(cell, embed, tmp_path):
     assert not is_number(cell)
