@@ -211,14 +211,14 @@ def large_offset(X) -> np.ndarray | None:
 
 
 def _largest(values) -> float:
+    """The largest finite absolute value; in the usual case without a copy of the data."""
     values = np.asarray(values)
     if values.size == 0:
         return 0.0
-    with np.errstate(invalid="ignore"):
-        largest = float(np.nanmax(np.abs(values), initial=0.0))
-        if np.isinf(largest):
-            largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
-    return largest
+    low, high = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+    if np.isinf(low) or np.isinf(high):
+        return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    return 0.0 if np.isnan(high) else max(abs(float(low)), abs(float(high)))
 
 
 def without_extremes(X, name: str = "X", *, single: bool = False, new: bool = False):

@@ -57,13 +57,13 @@ def _single(model, X, finite):
     with np.errstate(over="ignore", under="ignore"):
         # copy=False: like scikit-learn, data that are float32 already are not copied
         single = model._as_fitted.apply(X).astype(np.float32, copy=False)
-    if finite and X.dtype != np.float32:
-        values, given = (v.data if scipy.sparse.issparse(v) else v for v in (single, X))
-        if (np.isinf(values) & np.isfinite(given)).any():
-            raise ValueError(
-                f"X contains a value too large for dtype('float32') (infinity) in "
-                f"metric={model.metric!r}. Divide X by a constant."
-            )
+    values = single.data if scipy.sparse.issparse(single) else single
+    # X itself was checked, so what is infinite now has become so
+    if finite and values.size and np.isinf(np.fmax.reduce(np.abs(values), axis=None)):
+        raise ValueError(
+            f"X contains a value too large for dtype('float32') (infinity) in "
+            f"metric={model.metric!r}. Divide X by a constant."
+        )
     return single if scipy.sparse.issparse(single) else np.ascontiguousarray(single)
 
 
