@@ -40,6 +40,9 @@ SPARSE = (
     "read-only parts",
     "spare room",
 )
+SPOILT = ["nan", "inf", "masked", "huge", "tiny", "denormal", "objects", "words", "complex", "none"]
+SPOILT += ["three axes", "one axis", "no rows", "no columns", "one row", "two rows", "all equal"]
+SPOILT += ["negative zero", "outlier", "nan in sparse", "broken sparse"]
 
 
 @st.composite
@@ -140,3 +143,47 @@ def in_sparse(X, form: str, rng=None):
 
 def times_power_of_two(X, exponent: int):
     return np.ldexp(X, exponent)
+
+
+@st.composite
+def spoilt(draw):
+    """A table with something in it that no distance can be computed from, or that is unusual."""
+    X = draw(tables(dtypes=("f8", "f4"), offsets=(0.0, 1e8)))
+    X = X.astype(X.dtype.newbyteorder("="))
+    row, column = draw(st.integers(0, len(X) - 1)), draw(st.integers(0, X.shape[1] - 1))
+    kind = draw(st.sampled_from(SPOILT))
+    if kind in ("nan", "inf"):
+        X[row, column] = {"nan": np.nan, "inf": np.inf}[kind]
+    elif kind == "masked":
+        X = np.ma.array(X)
+        X[row, column] = np.ma.masked
+    elif kind in ("huge", "tiny", "denormal"):
+        unit = {"huge": 1e290, "tiny": 1e-290, "denormal": 1e-320}[kind]
+        X = X.astype(np.float64) * unit
+    elif kind == "outlier":
+        X[row, column] = 3e37
+    elif kind in ("objects", "words", "none"):
+        X = X.astype(object)
+        if kind != "objects":
+            X[row, column] = {"words": "word", "none": None}[kind]
+    elif kind == "complex":
+        X = X + 1j
+    elif kind == "three axes":
+        X = X[:, :, None]
+    elif kind == "one axis":
+        X = X[:, 0]
+    elif kind in ("no rows", "one row", "two rows"):
+        X = X[: {"no rows": 0, "one row": 1, "two rows": 2}[kind]]
+    elif kind == "no columns":
+        X = X[:, :0]
+    elif kind == "all equal":
+        X[:] = X[0]
+    elif kind == "negative zero":
+        X[X < 0] = -0.0
+    elif kind.endswith("sparse"):
+        X = scipy.sparse.csr_matrix(X)
+        if X.nnz and kind == "nan in sparse":
+            X.data[0] = np.nan
+        elif X.nnz:
+            X.indices[-1] = draw(st.sampled_from([-1, -(2**31), X.shape[1], 2**31 - 1]))
+    return X, kind

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
-from tests.strategies import DENSE, SPARSE, in_dense, in_sparse, tables
+from tests.strategies import DENSE, SPARSE, in_dense, in_sparse, spoilt, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -166,3 +166,39 @@ def test_order_of_rows(X, seed):
         plain, moved = (MAKE[kind]().fit(data) for data in (X, X[order]))
         want = matrix(plain)[np.ix_(order, order)]
         assert np.allclose(matrix(moved), want, atol=1e-5 * np.abs(want).max())
+
+
+METRICS = ("euclidean", "manhattan", "cosine", "chebyshev", "correlation", "precomputed")
+# These must be refused; the others may give an embedding.
+REFUSED = {"nan", "inf", "masked", "words", "none", "complex", "three axes", "one axis"}
+REFUSED |= {"no rows", "no columns", "nan in sparse"}
+
+
+@examples(60)
+@given(spoilt(), KINDS, st.sampled_from(METRICS))
+def test_spoilt_data_is_refused_or_embedded(spoilt_data, kind, metric):
+    X, what = spoilt_data
+    model = MAKE[kind]().set_params(metric=metric)
+    kept = X.copy()
+    try:
+        embedding = np.asarray(model.fit(X).embedding_)
+    except (ValueError, TypeError):
+        assert not hasattr(model, "embedding_")
+        return
+    assert what not in REFUSED or metric == "precomputed" or _is_sound(X)
+    assert embedding.shape == (X.shape[0], 3)
+    if kind == "umap":  # points without any neighbour are nan, and said so
+        lonely = np.asarray(model.graph_.sum(axis=1)).ravel() == 0
+        lonely &= np.asarray(model.graph_.sum(axis=0)).ravel() == 0
+        several = model.graph_.shape[0] > 1
+        assert np.array_equal(np.isnan(embedding).any(axis=1), lonely & several)
+    else:
+        assert np.isfinite(embedding).all()
+    if not scipy.sparse.issparse(X):
+        assert np.array_equal(np.ma.getdata(X), np.ma.getdata(kept), equal_nan=X.dtype.kind == "f")
+
+
+def _is_sound(X) -> bool:
+    """Nothing was there to spoil."""
+    values = X.data if scipy.sparse.issparse(X) else np.ma.filled(X, np.nan)
+    return values.ndim in (1, 2) and values.dtype.kind == "f" and np.isfinite(values).all()
