@@ -91,9 +91,24 @@ def numba_threads(n_threads: int) -> Iterator[None]:
     before = numba.get_num_threads()
     numba.set_num_threads(max(1, min(n_threads, numba.get_num_threads())))
     try:
-        yield
+        with plain_interrupt():
+            yield
     finally:
         numba.set_num_threads(before)
+
+
+@contextmanager
+def plain_interrupt() -> Iterator[None]:
+    """Ctrl-C in a compiled function that holds Python objects comes as a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        earlier: BaseException | None = error
+        while earlier is not None and not isinstance(earlier, KeyboardInterrupt):
+            earlier = earlier.__cause__ or earlier.__context__
+        if earlier is not None:
+            raise KeyboardInterrupt from None
+        raise
 
 
 class _OneBlasThread:

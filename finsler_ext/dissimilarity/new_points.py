@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import refuse_after_fork
+from finsler_ext._threads import plain_interrupt, refuse_after_fork
 from finsler_ext.dissimilarity.neighbors import BLOCK_ROWS, EUCLIDEAN, block_function
 
 __all__ = [
@@ -91,8 +91,10 @@ def searched_new_neighbors(index, new, k: int) -> NewNeighbors:
     epsilon = EPSILON_ANGULAR if getattr(index, "_angular_trees", False) else EPSILON
     indices = np.empty((new.shape[0], k), dtype=np.int64)
     distances = np.empty((new.shape[0], k))
-    for i in range(new.shape[0]):
-        indices[i : i + 1], distances[i : i + 1] = index.query(new[i : i + 1], k, epsilon=epsilon)
+    with plain_interrupt():
+        for i in range(new.shape[0]):
+            row = slice(i, i + 1)
+            indices[row], distances[row] = index.query(new[row], k, epsilon=epsilon)
     return _marked(indices, distances, distances)
 
 
