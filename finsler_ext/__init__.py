@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from finsler_ext.dissimilarity.directed_input import read_directed
     from finsler_ext.mds import FinslerMDS
     from finsler_ext.tsne import FinslerTSNE
     from finsler_ext.umap import FinslerUMAP
@@ -21,9 +22,10 @@ _HOME = {
     "FinslerMDS": "finsler_ext.mds",
     "FinslerTSNE": "finsler_ext.tsne",
     "FinslerUMAP": "finsler_ext.umap",
+    "read_directed": "finsler_ext.dissimilarity.directed_input",
 }
 
-__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP"]
+__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP", "read_directed"]
 
 
 def __getattr__(name: str):

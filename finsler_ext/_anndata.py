@@ -146,4 +146,7 @@ def store(adata, model, name: str, key_added, copy: bool, parameters: dict, sour
         "params": {n: v for n, v in settings.items() if isinstance(v, (str, Number))},
         "skew_fidelity": {n: float(getattr(fidelity, n)) for n in ("sign", "rank", "explained")},
     }
+    share = getattr(model, "gradient_share_", float("nan"))
+    if share == share:
+        adata.uns[key]["gradient_share"] = float(share)
     return adata if copy else None

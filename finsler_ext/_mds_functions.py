@@ -8,7 +8,8 @@ from __future__ import annotations
 from sklearn.utils import check_random_state
 
 from finsler_ext._mds_input import checked_dissimilarities
-from finsler_ext._mds_solve import GD_EPOCHS, SMACOF_ITERATIONS, Settings, StressResult, solve
+from finsler_ext._mds_problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings
+from finsler_ext._mds_solve import StressResult, solve
 from finsler_ext._threads import resolve_n_jobs
 
 __all__ = ["finsler_mds_gd", "finsler_smacof"]
@@ -40,8 +41,8 @@ def finsler_smacof(
 
     Parameters
     ----------
-    D : array, sparse matrix or networkx graph
-        D[i, j] is the dissimilarity from i to j; nan or absent pairs get weight 0. float32
+    D : whatever `finsler_ext.read_directed` reads
+        D[i, j] is the dissimilarity from i to j; nan, inf or absent pairs get weight 0. float32
         stays float32 and takes half the memory and time.
     n_components : int, default=3
         All columns: the last one is the height.
@@ -49,7 +50,7 @@ def finsler_smacof(
         Length of the drift; 0 is SMACOF on (D + Dᵀ)/2. "auto" searches for the drift with the
         lowest stress.
     weights : array of shape (n, n), optional
-        Symmetric. Asymmetric weights need `finsler_mds_gd`.
+        w_ij may differ from w_ji; then steps are shorter.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
         "finsler" is classical MDS of (D + Dᵀ)/2 with its last axis turned to where the row
         means of D − Dᵀ point; "isomap" is classical MDS in m − 1 columns and a zero height.
@@ -60,8 +61,9 @@ def finsler_smacof(
         Stop when the stress falls by less than this share of itself.
     accelerate : bool, default=True
         Momentum, as long as the stress falls with it.
-    missing : {"ignore", "geodesic"}, default="ignore"
-        "geodesic" replaces D by the shortest directed paths over the known pairs.
+    missing : {"auto", "ignore", "geodesic"}, default="ignore"
+        "geodesic" replaces D by the shortest directed paths over the known pairs, "auto" does
+        so where all known distances are equal.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -116,8 +118,7 @@ def finsler_mds_gd(
     """Embed directed dissimilarities by gradient descent of the directed stress.
 
     Minimises the same stress as `finsler_smacof`, with any weights, by Adam with cosine
-    annealing. Nothing keeps its stress from rising on the way; prefer `finsler_smacof` where
-    weights are symmetric.
+    annealing. Nothing keeps its stress from rising on the way; prefer `finsler_smacof`.
 
     Parameters
     ----------

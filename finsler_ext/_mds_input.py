@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from finsler_ext.dissimilarity.readers import (
-    complete_paths,
-    is_digraph,
-    read_digraph,
-    read_matrix,
-)
+from finsler_ext.dissimilarity.directed_input import check_range, marked, opened
+from finsler_ext.dissimilarity.readers import complete_paths, read_matrix
 
 __all__ = ["MISSING", "ROUNDING", "DirectedInput", "checked_dissimilarities", "is_symmetric"]
 
-MISSING = ("ignore", "geodesic")
+MISSING = ("auto", "ignore", "geodesic")
 # Rows compared at a time.
 BLOCK_ROWS = 1024
 # Asymmetry below this share of the largest entry is rounding.
@@ -44,36 +40,41 @@ def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> Dire
 
     Parameters
     ----------
-    D : array, sparse matrix or networkx graph
-        D[i, j] is the dissimilarity from i to j, nan or absent where unknown. The diagonal is
-        not looked at. Not modified.
+    D : whatever `finsler_ext.read_directed` reads
+        D[i, j] is the dissimilarity from i to j; nan, inf or absent where unknown. The diagonal
+        is not looked at. Not modified.
     weights : array of shape (n, n), optional
-    missing : {"ignore", "geodesic"}
-        Leave unknown pairs out, or take shortest directed paths over the known ones.
+    missing : {"auto", "ignore", "geodesic"}
+        Leave unknown pairs out; or take shortest directed paths over the known ones, and leave
+        out what they do not reach; "auto" does so where all known distances are equal: a graph
+        without lengths. Paths are longer than distances, and more so against the drift: on lists
+        of the 8 nearest of 400 points in a plane, a drift of 0.3 comes out as 0.5, and as 0.30
+        where unknown pairs are left out.
     """
     if missing not in MISSING:
         raise ValueError(f"missing must be one of {MISSING}, got {missing!r}.")
-    D = read_digraph(D).distances if is_digraph(D) else read_matrix(D)
+    D = opened(D, precomputed=True).X
+    check_range(D)
+    D = read_matrix(D)
     n = D.shape[0]
     if n < 3:
         raise ValueError(f"MDS needs at least 3 points, got n_samples = {n}.")
-    if missing == "geodesic":
-        D = complete_paths(D)
+    D = marked(D)
     lowest, highest = D.min(), D.max()  # nan if there is any
-    incomplete = bool(np.isnan(lowest))
-    if incomplete:
+    if np.isnan(lowest):
         lowest, highest = np.fmin.reduce(D, axis=None), np.fmax.reduce(D, axis=None)
     if lowest < 0:
         i, j = np.argwhere(D < 0)[0]
         raise ValueError(
             f"Negative values in data: dissimilarities must be ≥ 0, but D[{i}, {j}] = "
-            f"{D[i, j]:g}. Turn similarities or probabilities into dissimilarities first, e.g. "
-            "by −log (finsler_ext.dissimilarity.readers.read_transition_probabilities)."
+            f"{D[i, j]:g}. Turn similarities into dissimilarities first; for counts and "
+            "probabilities use finsler_ext.read_directed(D, weights='strength')."
         )
-    if np.isinf(highest):
-        _refuse_unreachable(D, missing)
     if highest == 0:
         raise ValueError("All dissimilarities are 0: there is nothing to embed.")
+    if missing == "geodesic" or (missing == "auto" and _all_equal(D)):
+        D = read_matrix(complete_paths(D))
+    incomplete = bool(np.isnan(D.min()))
     given = _checked_weights(weights, D.shape, D.dtype)
     if incomplete:
         unknown = np.isnan(D)
@@ -89,6 +90,14 @@ def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> Dire
                 f"first is row {lonely[0]}. Leave them out, or give them some."
             )
     return DirectedInput(np.ascontiguousarray(D), given)
+
+
+def _all_equal(D: np.ndarray) -> bool:
+    """Whether all known distances are the same; the diagonal is not looked at."""
+    known = np.isfinite(D)
+    np.fill_diagonal(known, False)
+    lengths = D[known]
+    return bool(lengths.min() == lengths.max())
 
 
 def is_symmetric(matrix: np.ndarray, rtol: float = 0.0) -> bool:
@@ -107,23 +116,6 @@ def is_symmetric(matrix: np.ndarray, rtol: float = 0.0) -> bool:
         if not same:
             return False
     return True
-
-
-def _refuse_unreachable(D, missing):
-    unreachable = np.isinf(D)
-    np.fill_diagonal(unreachable, False)
-    if not unreachable.any():
-        raise ValueError("The diagonal of the dissimilarities must not be inf; set it to 0.")
-    i, j = np.argwhere(unreachable)[0]
-    advice = (
-        "Keep to a strongly connected part of the graph, or add edges back"
-        if missing == "geodesic"
-        else "Mark such pairs as nan to leave them out, or use missing='geodesic'"
-    )
-    raise ValueError(
-        f"{int(unreachable.sum())} pairs are unreachable (infinite dissimilarity), the first is "
-        f"from {i} to {j}. {advice}."
-    )
 
 
 def _checked_weights(weights, shape, dtype):

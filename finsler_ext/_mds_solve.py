@@ -1,54 +1,28 @@
-"""From checked dissimilarities to a layout of low stress: starts, drift, method, repeats."""
+"""From checked dissimilarities to a layout of low stress: drift, repeats, number of columns."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
 
+from finsler_ext._mds_columns import ColumnChoice, ColumnTrial, choose_columns, expressible
+from finsler_ext._mds_drift import explained_skew, find_drift
 from finsler_ext._mds_input import DirectedInput
+from finsler_ext._mds_problem import (
+    Settings,
+    check_fit,
+    check_settings,
+    is_init,
+    objective_of,
+    run_at,
+    starts_of,
+)
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.layout.laplacian import n_groups
-from finsler_ext.layout.stress import StressProblem, stress_problem
-from finsler_ext.layout.stress_descent import AsymmetricStress, descend
-from finsler_ext.layout.stress_drift import DriftSearch, search_drift
-from finsler_ext.layout.stress_initial import STARTS, InitialLayout
-from finsler_ext.layout.stress_majorization import Descent, majorize
+from finsler_ext.layout.stress_drift import DriftSearch
 from finsler_ext.randers import check_omega_norm
 
-__all__ = [
-    "GD_EPOCHS",
-    "METHODS",
-    "SMACOF_ITERATIONS",
-    "Settings",
-    "StressResult",
-    "check_settings",
-    "solve",
-]
-
-METHODS = ("smacof", "gd")
-GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
-# A drift is searched on no more points than this: a sample lies in the same wind.
-SEARCH_POINTS = 2000
-
-
-class Settings(NamedTuple):
-    """What to minimise with; the meaning of each is told in `finsler_ext.mds`."""
-
-    n_components: int
-    omega_norm: float | str
-    method: str
-    init: str | np.ndarray
-    n_init: int
-    max_iter: int
-    eps: float = 1e-6
-    accelerate: bool = True
-    learning_rate: float | None = None
-    weight_decay: float = 1e-5
-    n_threads: int = 1
-    verbose: bool = False
+__all__ = ["StressResult", "solve", "solve_columns"]
 
 
 class StressResult(NamedTuple):
@@ -77,22 +51,25 @@ class StressResult(NamedTuple):
 def solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
     """Minimise the directed stress; of several random starts the best counts."""
     check_settings(settings)
-    _check_fit(directed, settings)
+    check_fit(directed, settings)
     with one_blas_thread():
         return _solve(directed, settings, random_state)
 
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
-    objective, stand_in, gradient_share = _objective(directed, settings)
-    found = None
+    made = objective, stand_in, share = objective_of(directed, settings)
+    found, runs = None, []
     omega = settings.omega_norm
     if isinstance(omega, str):
-        found = _search(directed, settings, random_state)
+        found, best = find_drift(directed, settings, random_state, made)
         omega = found.omega_norm
+        if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
+            runs = [best]
     omega = check_omega_norm(omega)
-    starts = _starts(stand_in, settings, random_state)
-    repeats = settings.n_init if _is(settings.init, "random") else 1
-    runs = [_run(objective, starts(omega), omega, settings) for _ in range(repeats)]
+    if not runs:
+        starts = starts_of(stand_in, settings, random_state)
+        repeats = settings.n_init if is_init(settings.init, "random") else 1
+        runs = [run_at(objective, starts(omega), omega, settings) for _ in range(repeats)]
     best = min(runs, key=lambda run: run.stress)
     return StressResult(
         embedding=best.position,
@@ -101,136 +78,22 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
         n_iter=len(best.history),
         stress_history=best.history,
         omega_norm=omega,
-        gradient_share=gradient_share,
+        gradient_share=share,
         drift_search=found,
     )
 
 
-def _is(init, name: str) -> bool:
-    return isinstance(init, str) and init == name
+def solve_columns(
+    directed: DirectedInput, settings: Settings, random_state
+) -> tuple[StressResult, ColumnChoice]:
+    """n_components="auto": the same fit with two and with three columns."""
 
+    def fit(n_components):
+        fewer = settings._replace(n_components=n_components, compare_columns=False)
+        result = solve(directed, fewer, random_state)
+        explained = explained_skew(directed, result.embedding, result.omega_norm)
+        share = expressible(result.gradient_share, len(result.embedding))
+        stress = result.normalized_stress
+        return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
 
-def check_settings(settings: Settings) -> None:
-    """Whatever can be refused before looking at the data."""
-    if settings.method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {settings.method!r}.")
-    if isinstance(settings.omega_norm, str):
-        if settings.omega_norm != "auto":
-            raise ValueError(
-                f"omega_norm must be a number in [0, 1) or 'auto', got {settings.omega_norm!r}."
-            )
-    else:
-        check_omega_norm(settings.omega_norm)
-    for name in ("n_components", "n_init", "max_iter"):
-        value = getattr(settings, name)
-        if isinstance(value, bool) or int(value) != value or value < 1:
-            raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}.")
-    if not settings.eps >= 0:
-        raise ValueError(f"eps must be a number ≥ 0, got {settings.eps!r}.")
-    rate = settings.learning_rate
-    if rate is not None and not rate > 0:
-        raise ValueError(f"learning_rate must be positive, or None; got {rate!r}.")
-    if isinstance(settings.init, str):
-        if settings.init not in STARTS:
-            raise ValueError(f"init must be one of {STARTS} or an array, got {settings.init!r}.")
-    elif not np.all(np.isfinite(settings.init)):
-        raise ValueError("init: an array must not contain nan or inf.")
-
-
-def _check_fit(directed: DirectedInput, settings: Settings) -> None:
-    """Whether data and settings go together."""
-    weights = directed.weights
-    if weights is not None and settings.method == "smacof" and not directed.symmetric_weights:
-        known = weights > 0
-        one_way = known != known.T
-        cause = (
-            f"{int(one_way.sum()) // 2} pairs are known in one direction only, or weighted so"
-            if one_way.any()
-            else "w_ij differs from w_ji"
-        )
-        raise ValueError(
-            f"method='smacof' needs symmetric weights, but {cause}: the cross terms of the "
-            "squared distances then do not cancel and a majorisation is not known. Use "
-            "method='gd' (finsler_mds_gd), make the weights symmetric, or complete missing "
-            "pairs along shortest paths (missing='geodesic')."
-        )
-    if not isinstance(settings.init, str):
-        n, m = len(directed.distances), settings.n_components
-        shape = np.shape(settings.init)
-        if len(shape) != 2 or shape[0] != n or shape[1] not in (m - 1, m) or shape[1] == 0:
-            raise ValueError(
-                f"init: an array must have shape ({n}, {m}), or ({n}, {m - 1}) for a map whose "
-                f"height starts at zero; got {shape}."
-            )
-
-
-def _objective(directed, settings):
-    """What to descend, a symmetric problem to start from, and the gradient share."""
-    D, weights = directed.distances, directed.weights
-    if directed.symmetric_weights:
-        problem = stress_problem(D, weights, settings.n_threads)
-        return problem, problem, problem.gradient_share
-    # A pair known one way only is taken as the same both ways, for the start alone.
-    known = weights > 0
-    filled = np.where(known, D, np.where(known.T, D.T, D.dtype.type(0)))
-    start_weights = (weights + weights.T) / 2
-    stand_in = stress_problem(filled, start_weights, settings.n_threads)
-    both = np.where(known & known.T, start_weights, D.dtype.type(0))
-    share = float("nan")
-    if n_groups(both) == 1:
-        share = stress_problem(D, both, settings.n_threads).gradient_share
-    return AsymmetricStress(D, weights, stand_in.unit), stand_in, share
-
-
-def _starts(problem: StressProblem, settings: Settings, random_state):
-    if isinstance(settings.init, str):
-        return InitialLayout(
-            settings.init, settings.n_components, problem, random_state, settings.n_threads
-        )
-    given = np.asarray(settings.init, dtype=np.float64)
-    if given.shape[1] < settings.n_components:
-        given = np.column_stack([given, np.zeros(len(given))])
-    return lambda omega_norm: given
-
-
-def _run(objective, start, omega_norm, settings: Settings) -> Descent:
-    progress = partial(
-        tqdm, disable=not settings.verbose, desc=f"{settings.method}, drift {omega_norm:.3g}"
-    )
-    if settings.method == "smacof":
-        return majorize(
-            objective,
-            start,
-            omega_norm,
-            max_iter=settings.max_iter,
-            eps=settings.eps,
-            accelerate=settings.accelerate,
-            n_threads=settings.n_threads,
-            progress=progress,
-        )
-    return descend(
-        objective,
-        start,
-        omega_norm,
-        max_iter=settings.max_iter,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        n_threads=settings.n_threads,
-        progress=progress,
-    )
-
-
-def _search(directed: DirectedInput, settings: Settings, random_state) -> DriftSearch:
-    """omega_norm="auto"; on a sample of the points where there are many."""
-    n = len(directed.distances)
-    init = settings.init
-    if n > SEARCH_POINTS:
-        rows = np.sort(random_state.permutation(n)[:SEARCH_POINTS])
-        chosen = np.ix_(rows, rows)
-        weights = None if directed.weights is None else directed.weights[chosen]
-        directed = DirectedInput(directed.distances[chosen], weights)
-        init = init if isinstance(init, str) else np.asarray(init)[rows]
-    settings = settings._replace(init=init)
-    objective, stand_in, _ = _objective(directed, settings)
-    starts = _starts(stand_in, settings, random_state)
-    return search_drift(lambda omega: _run(objective, starts(omega), omega, settings).stress)
+    return choose_columns(fit)

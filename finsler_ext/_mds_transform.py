@@ -8,6 +8,7 @@ import scipy.sparse
 from finsler_ext._input import readable
 from finsler_ext._mds_input import ROUNDING, is_symmetric
 from finsler_ext.dissimilarity.directed_distances import distances_of_new
+from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 
 __all__ = ["constructed_distances", "given_distances"]
 
@@ -25,7 +26,6 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
     if (there < 0).any() or (back < 0).any():
         raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
-    there[np.isinf(there)], back[np.isinf(back)] = np.nan, np.nan
     known = ~(np.isnan(there) & np.isnan(back)).all(axis=1)
     if not known.all():
         row = int(np.flatnonzero(~known)[0])
@@ -33,14 +33,15 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     return there, back
 
 
-def _with_nan(D) -> np.ndarray:
-    """A dense copy, nan where a sparse matrix stores nothing."""
-    if not scipy.sparse.issparse(D):
-        return np.array(D, dtype=np.float64)
-    entries = scipy.sparse.coo_array(D)
-    dense = np.full(entries.shape, np.nan)
-    dense[entries.coords] = entries.data
-    return dense
+def _with_nan(X) -> np.ndarray:
+    """A dense copy with nan for missing pairs."""
+    X = plain(X)
+    check_range(X)
+    if scipy.sparse.issparse(X):
+        entries = X.tocoo()
+        X = np.full(entries.shape, np.nan)
+        X[entries.coords] = entries.data
+    return marked(np.array(X, dtype=np.float64), square=False)
 
 
 def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ Standalone: neither umap-learn nor openTSNE is imported.
 from __future__ import annotations
 
 import warnings
+from copy import copy
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +23,7 @@ from finsler_ext._input import (
     readable,
     without_extremes,
 )
+from finsler_ext._mds_columns import COLUMNS
 from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
 from finsler_ext._mds_input import (
     ROUNDING,
@@ -29,26 +31,18 @@ from finsler_ext._mds_input import (
     checked_dissimilarities,
     is_symmetric,
 )
-from finsler_ext._mds_solve import (
-    GD_EPOCHS,
-    SMACOF_ITERATIONS,
-    Settings,
-    StressResult,
-    check_settings,
-    solve,
-)
+from finsler_ext._mds_problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings, check_settings
+from finsler_ext._mds_solve import StressResult, solve, solve_columns
 from finsler_ext._mds_transform import constructed_distances, given_distances
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.dissimilarity.directed_distances import directed_distances
-from finsler_ext.dissimilarity.readers import is_digraph, read_digraph
+from finsler_ext.dissimilarity.directed_input import check_range, named_output, opened, plain
+from finsler_ext.dissimilarity.gradient_share import warn_of_cycles
 from finsler_ext.drift_choice import warn_of_chance
 from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
-
-# With less of the skew part expressible by heights than this, most of it turns in circles.
-MOSTLY_CYCLIC = 0.5
 
 
 class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -65,17 +59,21 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    n_components : int, default=3
-        All columns: two for the map and one for the height.
+    n_components : int or "auto", default=3
+        All columns: two for the map and one for the height. Distances over a plane with a drift
+        in it need two: the height is then one of the axes of the map. "auto" fits two and three
+        and takes three if they leave less than a third of the stress or show a quarter more of
+        the asymmetry; see ``column_choice_``.
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
-        with the lowest stress (some twenty fits, on at most 2000 of the points). That is the
+        with the lowest stress (at most five fits, on at most 2000 of the points). That is the
         right one for data directed by nature; for ordinary data a larger drift may leave less
-        of the height to distances, at a higher stress.
+        of the height to distances, at a higher stress. It warns if one column fewer fits as
+        well: larger drifts then do, too, and the smallest is taken.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn's, or "precomputed": X is then a directed matrix (dense, or
-        sparse, or a networkx graph), X[i, j] being the dissimilarity from i to j, nan or
-        absent where unknown.
+        A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
+        X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
+        edge list; see `finsler_ext.read_directed`.
     metric_params : dict, optional
     n_neighbors : int, default=15
         Neighbours of each point, itself not counted. Not used if "precomputed".
@@ -84,7 +82,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
         dense regions on the map; "none" keeps distances and most of the map's proportions.
     method : {"smacof", "gd"}, default="smacof"
-        Majorisation, or gradient descent, which takes asymmetric weights too.
+        Majorisation, whose stress never rises, or gradient descent.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
     n_init : int, default=4
         Number of starts with ``init="random"``.
@@ -94,8 +92,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Majorisation stops when the stress falls by less than this share of itself.
     learning_rate : float, optional
         Of the gradient descent, in the units of D.
-    missing : {"ignore", "geodesic"}, default="ignore"
-        With "precomputed": unknown pairs are left out, or D is completed along shortest paths.
+    missing : {"auto", "ignore", "geodesic"}, default="auto"
+        With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
+        paths over the known pairs (what they do not reach is left out). "auto" takes paths
+        where all known distances are equal, as in a graph without lengths.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -113,9 +113,13 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_iter_ : int
     omega_norm_ : float
     drift_search_ : DriftSearch or None
-        What "auto" tried.
+        What "auto" tried, and the stress of one column fewer.
+    column_choice_ : ColumnChoice
+        Only with n_components="auto": the choice, its reason, and both fits.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
-        The directed D.
+        The directed D, nan where unknown.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
     local_scale_ : array of shape (n_samples,) or None
         Scale of each source, with geometric mean 1; None if "precomputed".
     skew_fidelity_ : SkewFidelity
@@ -123,8 +127,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     density_height_ : float
         Spearman correlation between height and log local scale; nan if "precomputed".
     gradient_share_ : float
-        How much of the skew part of D (sum of squares) any height can express; the rest turns
-        in circles. nan if D is symmetric.
+        How much of the skew part of D (sum of squares over pairs known both ways) any height can
+        express; the rest is cyclic or noise. nan if D is symmetric.
 
     Examples
     --------
@@ -151,7 +155,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         max_iter=None,
         eps=1e-6,
         learning_rate=None,
-        missing="ignore",
+        missing="auto",
         random_state=None,
         n_jobs=None,
         verbose=False,
@@ -179,18 +183,32 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features); or, if
-            ``metric="precomputed"``, directed dissimilarities or a networkx graph
+            ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
         y : ignored
         weights : array of shape (n_samples, n_samples), optional
-            Weight of every pair in the stress.
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji.
         """
-        check_whole("n_components", self.n_components)
+        draft = copy(self)  # an error half way leaves this model as it was
+        stale = vars(self).get("_fitted_names", ())
+        for name in stale:
+            vars(draft).pop(name, None)
+        before = set(vars(draft))
+        draft._fit(X, weights)
+        draft._fitted_names = frozenset(vars(draft)) - before
+        for name in stale:
+            vars(self).pop(name, None)
+        vars(self).update(vars(draft))
+        return self
+
+    def _fit(self, X, weights) -> None:
+        if self.n_components != "auto":
+            check_whole("n_components", self.n_components)
         n_threads = resolve_n_jobs(self.n_jobs)
         max_iter = self.max_iter
         if max_iter is None:
             max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
         settings = Settings(
-            n_components=self.n_components,
+            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
             omega_norm=self.omega_norm,
             method=self.method,
             init=self.init,
@@ -203,7 +221,11 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         check_settings(settings)
         directed = self._directed_input(X, weights, n_threads)
-        result = solve(directed, settings, check_random_state(self.random_state))
+        random_state = check_random_state(self.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = solve_columns(directed, settings, random_state)
+        else:
+            result = solve(directed, settings, random_state)
         self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
         self.stress_ = result.stress
         self.normalized_stress_ = result.normalized_stress
@@ -214,11 +236,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.gradient_share_ = result.gradient_share
         self._n_features_out = self.embedding_.shape[1]
         self._score()
-        return self
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
-        return self.fit(X, y, weights=weights).embedding_
+        return named_output(self, self.fit(X, y, weights=weights).embedding_)
 
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
@@ -251,19 +272,27 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         return placed.astype(self.embedding_.dtype, copy=False)
 
+    def _chooses_columns(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "auto"
+
     def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _validated(self, X, *, reset: bool):
         pairs = self._is_precomputed()
+        X = readable(X, missing=np.nan if pairs else None)
+        if scipy.sparse.issparse(X) or pairs:
+            X = plain(X)
+        if pairs:
+            check_range(X)
         X = validate_data(
             self,
-            readable(X, missing=np.nan if pairs else None),
+            X,
             reset=reset,
             dtype=[np.float64, np.float32],
             order="C",  # sums depend on it
             accept_sparse="csr",
-            # Unknown pairs of a directed matrix are nan; other values are checked with it.
+            # Unknown pairs of a directed matrix are nan or inf; others are checked with it.
             ensure_all_finite=not pairs,
         )
         if pairs:
@@ -279,9 +308,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _directed_input(self, X, weights, n_threads) -> DirectedInput:
         """Directed dissimilarities of the training points; remembers what transform needs."""
-        if self._is_precomputed() and is_digraph(X):
-            X = read_digraph(X).distances
-        X = self._validated(X, reset=True)
+        data = opened(X, precomputed=self._is_precomputed())
+        X = self._validated(data.X, reset=True)
+        data.name_points(self)
         if self._is_precomputed():
             directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
@@ -304,7 +333,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if k >= n:
             warnings.warn(
                 f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.",
-                stacklevel=4,
+                stacklevel=5,
             )
         if _all_rows_equal(X):
             raise ValueError("All rows of X are equal: there are no distances to embed.")
@@ -332,14 +361,20 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
         if self.verbose:
             print(self.skew_fidelity_)
-        if self.gradient_share_ < MOSTLY_CYCLIC:
+            if self._chooses_columns():
+                print(f"n_components='auto': {self.column_choice_.reason}")
+        found = self.drift_search_
+        if found is not None and found.ambiguous:
+            fewer = Y.shape[1] - 1
             warnings.warn(
-                f"Most of the asymmetry is cyclic: heights can express only "
-                f"{self.gradient_share_:.0%} of it (gradient_share_), whatever the drift. The "
-                "rest goes round in circles, which no drift can show.",
-                stacklevel=3,
+                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit as well "
+                f"as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
+                f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
+                f"well, too. Use n_components={fewer}, or 'auto'.",
+                stacklevel=4,
             )
-        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=3)
+        warn_of_cycles(self.gradient_share_, stacklevel=4)
+        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=4)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from sklearn.utils import check_array, check_random_state
 from finsler_ext._input import canonical, check_whole, readable, without_extremes
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
+from finsler_ext.dissimilarity.directed_input import check_range, marked, opened
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift_choice import DriftChoice, choose_drift, warn_of_chance
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
@@ -162,17 +163,22 @@ class FinslerTSNE(openTSNE.TSNE):
         check_whole("n_components", self.n_components)
         if X is None:
             return None
-        pairwise = self.metric == "precomputed"
+        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
+        data = opened(X, precomputed=precomputed)
+        if precomputed:
+            check_range(data.X)
         X = check_array(
-            readable(X, missing=np.inf if pairwise else None),
+            readable(data.X, missing=np.inf if precomputed else None),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",  # sums depend on it
             ensure_min_samples=2,
-            # Missing pairs of a directed matrix are inf; other values are checked with it.
-            ensure_all_finite=not pairwise,
+            # Missing pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=not precomputed,
         )
-        return without_extremes(canonical(X, keep_zeros=pairwise))
+        data.name_points(self)
+        X = marked(X, np.inf) if precomputed else X
+        return without_extremes(canonical(X, keep_zeros=precomputed))
 
     def _check_affinities(self, X, affinities):
         if affinities is None:

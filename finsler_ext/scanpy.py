@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from finsler_ext._anndata import read_transitions, representation, store, stored_neighbors
+from finsler_ext._anndata import representation, store, stored_neighbors
 
 __all__ = ["tsne", "umap", "velocity"]
 
-# A certain transition has length 0, which a sparse matrix cannot hold.
-SHORTEST = 1e-6
 # Neighbours in the graph of transitions, the cell itself among them; see `velocity` on the choice.
 LIKELIEST = 8
 
@@ -172,7 +171,8 @@ def velocity(
         FinslerUMAP on the transitions themselves, for any number of cells; or FinslerMDS on
         shortest paths between all pairs, for some thousands of cells.
     key_added, copy
-        As in `umap`, with "finsler_velocity" as the name.
+        As in `umap`, with "finsler_velocity" as the name. ``uns`` also has ``gradient_share``: how
+        much of the asymmetry of the transitions any height can show.
     **parameters
         More parameters of the estimator. With "umap", ``n_neighbors`` is 8 by default.
 
@@ -186,9 +186,10 @@ def velocity(
     of the cells instead of time (17 % of the 64 lie above −0.5, the worst at 0.55): compare it with
     a time that you trust.
     """
-    probabilities, source = read_transitions(adata, transitions)
-    lengths = probabilities.copy()
-    lengths.data = np.maximum(-np.log(lengths.data), SHORTEST)
+    from finsler_ext.dissimilarity.directed_input import read_anndata
+
+    data, source = read_anndata(adata, transitions)
+    lengths = scipy.sparse.csr_matrix(data.distances)
     settings = {
         "metric": "precomputed",
         "omega_norm": omega_norm,
@@ -202,14 +203,17 @@ def velocity(
 
         most = int(np.diff(lengths.indptr).max())
         settings.setdefault("n_neighbors", max(2, min(LIKELIEST, most + 1)))
-        with _quiet():
-            model = FinslerUMAP(**settings).fit(lengths)
+        model = FinslerUMAP(**settings)
     elif method == "mds":
         from finsler_ext import FinslerMDS
 
-        model = FinslerMDS(**({"missing": "geodesic"} | settings)).fit(lengths)
+        model = FinslerMDS(**({"missing": "geodesic"} | settings))
     else:
         raise ValueError(f"method must be 'umap' or 'mds', got {method!r}.")
+    with _quiet():
+        # noisy velocities leave much that has no height; uns holds gradient_share
+        warnings.filterwarnings("ignore", "Most of the asymmetry is cyclic", UserWarning)
+        model.fit(data)
     return store(adata, model, "finsler_velocity", key_added, copy, parameters, source)
 
 

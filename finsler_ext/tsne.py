@@ -9,6 +9,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext import opentsne
 from finsler_ext._input import readable
+from finsler_ext.dissimilarity.directed_input import (
+    Opened,
+    check_range,
+    marked,
+    named_output,
+    opened,
+    plain,
+)
+from finsler_ext.dissimilarity.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
@@ -83,8 +92,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         As in openTSNE. While the height is held they see the map columns alone, and positions in
         the frame of that moment: a free layout may be rotated later.
     metric : str or callable
-        As in openTSNE; with "precomputed", X[i, j] is the distance from i to j. A directed
-        matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
+        As in openTSNE; with "precomputed", X[i, j] is the distance from i to j: a matrix, a
+        frame, a graph, an edge list (see `finsler_ext.read_directed`). Directed data keeps its
+        direction; pairs that are nan, inf or absent are no neighbours.
     n_jobs : int, default=-1
     random_state : int, RandomState or None
         With an int, the result is the same for any ``n_jobs``.
@@ -109,6 +119,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
         Spearman correlation between height and log local scale.
+    gradient_share_ : float
+        Of directed distances: how much of their asymmetry (sum of squares over pairs known both
+        ways) any height can express; the rest is cyclic or noise. nan for other data.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
 
     Examples
     --------
@@ -140,11 +155,16 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         """
         before = dict(vars(self))
         try:
+            data = Opened(None)
             if X is not None:
-                X = self._validated(X, reset=True)
+                data = opened(X, precomputed=self.metric == "precomputed")
+                X = self._validated(data.X, reset=True)
             super().fit(X, affinities, initialization)
+            data.name_points(self)
             given = self.metric == "precomputed" and X is not None
             self._directed_distances = given and is_directed(X)
+            self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
+            warn_of_cycles(self.gradient_share_, stacklevel=2)
             self._n_features_out = self.n_components
         except BaseException as error:
             if isinstance(error, Exception) or "embedding_" in before:
@@ -156,7 +176,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
         """Fit and return the embedding as a plain array."""
         self.fit(X, affinities=affinities, initialization=initialization)
-        return np.array(self.embedding_)
+        return named_output(self, np.array(self.embedding_))
 
     def transform(
         self,
@@ -253,8 +273,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         return scipy.sparse.csr_matrix(both) if sparse else both
 
     def _validated(self, X, *, reset: bool):
-        pairwise = self.metric == "precomputed"
-        return validate_data(
+        pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        if pairwise:
+            X = plain(X)
+            check_range(X)
+        X = validate_data(
             self,
             readable(X, missing=np.inf if pairwise else None),
             reset=reset,
@@ -265,6 +288,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite=not pairwise,
         )
+        return marked(X, np.inf, square=reset) if pairwise else X
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

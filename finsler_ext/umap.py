@@ -30,6 +30,8 @@ from finsler_ext._umap.parameters import (
     upstream_validation,
 )
 from finsler_ext.dissimilarity import training_rows
+from finsler_ext.dissimilarity.directed_input import named_output, opened
+from finsler_ext.dissimilarity.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.drift_choice import DriftChoice, check_drift_parameter, warn_of_chance
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap_schedule import NO_DRIFT
@@ -87,8 +89,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         ratios matter. Asymmetry then comes from this feature. Where it hardly differs between
         neighbours, single heights are noisy; look at ``skew_fidelity_``.
     metric : str or callable
-        As in umap-learn; with "precomputed", X[i, j] is the distance from i to j. A directed
-        matrix keeps its direction; inf (dense) or absent (sparse) pairs are no neighbours.
+        As in umap-learn; with "precomputed", X[i, j] is the distance from i to j: a matrix, a
+        frame, a graph, an edge list (see `finsler_ext.read_directed`). Directed data keeps its
+        direction; pairs that are nan, inf or absent are no neighbours.
     init : str or array of m − 1 or m columns
         The start. An array of m − 1 columns is the map, and the height is held. An array of m
         columns is map and height; the height is free, and the frame stays as it is.
@@ -117,6 +120,11 @@ class FinslerUMAP(TransformerMixin, UMAP):
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
         Spearman correlation between height and log local scale.
+    gradient_share_ : float
+        Of directed distances: how much of their asymmetry (sum of squares over pairs known both
+        ways) any height can express; the rest is cyclic or noise. nan for other data.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
 
     Examples
     --------
@@ -215,21 +223,29 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     def _fit(self, X, y, ensure_all_finite, callback):
         self.omega_norm_ = check_drift_parameter(self.omega_norm)
-        X = checked_data(self, X, ensure_all_finite)
+        data = opened(X, precomputed=self.metric == "precomputed")
+        X = checked_data(self, data.X, ensure_all_finite)
+        data.name_points(self)
         with upstream_validation(self, X):
             self._validate_parameters()
         check_finsler_parameters(self, X)
         self._n_threads = resolve_n_jobs(self.n_jobs)
         given = self.local_scale
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
-        return self._fit_rows(
+        self._fit_rows(
             X, y, self.init, check_random_state(self.random_state), ensure_all_finite, callback
         )
+        directed = getattr(self, "_directed_distances", False)
+        self.gradient_share_ = gradient_share(X) if directed else float("nan")
+        warn_of_cycles(self.gradient_share_, stacklevel=4)
+        return self
 
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
         self.fit(X, y, ensure_all_finite, callback=callback)
-        return self.embedding_ if self.transform_mode == "embedding" else self.graph_
+        if self.transform_mode != "embedding":
+            return self.graph_
+        return named_output(self, self.embedding_)
 
     def transform(self, X, ensure_all_finite=True, *, local_scale=None, incoming=None):
         """Places for new rows among the training points, which stay where they are.

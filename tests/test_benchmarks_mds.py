@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import mds_quality, speed_mds
+from benchmarks import mds_quality, planted_drift, speed_mds
 from finsler_ext.randers import randers_distances
 
 
@@ -55,3 +55,10 @@ def test_the_directed_distances_are_positive_and_directed():
     assert D.dtype == np.float32
     assert (D[~np.eye(700, dtype=bool)] > 0).all()
     assert not np.allclose(D, D.T)
+
+
+def test_planted_drifts_are_reported(capsys):
+    planted_drift.main(["--drifts", "0.3", "--sizes", "50", "--noise", "0.01", "--seeds", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert all("1/1" in line for line in lines[1::2])  # with pairs missing

@@ -236,6 +236,8 @@ def test_rows_come_back_to_where_they_were(X):
 def test_units_do_not_matter_to_umap(exponent, X, D):
     """Powers of two round nothing, so that results are the same, bit for bit."""
     for metric, data in (("euclidean", X), ("cosine", X), ("precomputed", D)):
+        if metric == "precomputed" and exponent == 500:
+            continue  # distances beyond 1e150 are refused
         plain = umap(metric=metric).fit(data)
         scaled = umap(metric=metric).fit(np.ldexp(data, exponent))
         assert np.array_equal(scaled.embedding_, plain.embedding_), metric

@@ -13,6 +13,8 @@ from sklearn.manifold import smacof
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from finsler_ext import FinslerMDS
+from finsler_ext._mds_transform import constructed_distances
+from finsler_ext.layout.stress_placement import place_points
 from finsler_ext.mds import finsler_mds_gd, finsler_smacof
 from finsler_ext.randers import randers_distances
 
@@ -57,20 +59,13 @@ def pairs_missing(D):
 
 # ------------------------------------------------------------------ scikit-learn's conventions
 
-# The check makes single entries of X missing; as directed distances these are known in one
-# direction only, which majorisation refuses and method="gd" accepts.
-ONE_WAY = {"check_estimators_pickle": "one-way missing pairs need method='gd'"}
-
 
 @parametrize_with_checks(
     [
         FinslerMDS(),
         FinslerMDS(metric="precomputed"),
         FinslerMDS(metric="precomputed", method="gd"),
-    ],
-    expected_failed_checks=lambda model: (
-        ONE_WAY if (model.metric, model.method) == ("precomputed", "smacof") else {}
-    ),
+    ]
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -234,7 +229,7 @@ def test_an_asymmetry_of_rounding_is_no_asymmetry():
 
 
 def test_auto_on_many_points_searches_a_sample(monkeypatch):
-    monkeypatch.setattr("finsler_ext._mds_solve.SEARCH_POINTS", 60)
+    monkeypatch.setattr("finsler_ext._mds_drift.SEARCH_POINTS", 60)
     _, D = windy(n=150, omega=0.4, noise=0.05)
     result = finsler_smacof(D, omega_norm="auto", random_state=0)
     assert result.omega_norm == pytest.approx(0.4, abs=0.05)
@@ -284,29 +279,31 @@ def test_missing_pairs_have_no_weight():
     assert weighted.stress == pytest.approx(left_out.stress, rel=1e-6)
 
 
-def test_one_way_missing_pairs_need_gradient_descent_or_paths():
-    Y, D = windy(omega=0.4)
-    missing = one_way_missing(D)
-    with pytest.raises(ValueError, match=r"one direction only.*method='gd'"):
-        finsler_smacof(missing, omega_norm=0.4)
-    result = finsler_mds_gd(missing, omega_norm=0.4, init="finsler", max_iter=400)
-    assert result.normalized_stress < 1e-4
-    assert np.corrcoef(result.embedding[:, -1], Y[:, -1])[0, 1] > 0.999
-    assert result.gradient_share == pytest.approx(1, abs=1e-6)
-    paths = FinslerMDS(metric="precomputed", omega_norm=0.4, missing="geodesic").fit(missing)
-    assert paths.skew_fidelity_.sign > 0.9
+@pytest.mark.parametrize("omega", [0.1, 0.4, 0.8])
+def test_pairs_known_one_way_give_back_the_points(omega):
+    Y, D = windy(omega=omega)
+    tournament = np.where(np.triu(np.ones_like(D)) > 0, D, np.nan)
+    for missing in (one_way_missing(D), tournament, np.where(np.isnan(tournament), np.inf, D)):
+        model = FinslerMDS(metric="precomputed", omega_norm=omega, missing="ignore").fit(missing)
+        assert model.normalized_stress_ < 1e-8
+        assert np.all(np.diff(model.stress_history_) <= 0)
+        assert model.embedding_[:, -1] == pytest.approx(Y[:, -1], abs=1e-3)
+    by_descent = finsler_mds_gd(tournament, omega_norm=omega, init="finsler", max_iter=400)
+    assert by_descent.normalized_stress < 1e-4
 
 
 def test_asymmetric_weights():
     _, D = windy(noise=0.3)
     W = np.random.default_rng(0).random(D.shape)
-    with pytest.raises(ValueError, match="finsler_mds_gd"):
-        finsler_smacof(D, weights=W)
-    result = finsler_mds_gd(D, weights=W, omega_norm=0.3)
-    square = W * (randers_distances(result.embedding, 0.3) - D) ** 2
-    assert result.stress == pytest.approx(square.sum() - np.trace(square), rel=1e-9)
-    np.fill_diagonal(W, 0)
-    assert result.normalized_stress == pytest.approx(result.stress / (W * D**2).sum(), rel=1e-9)
+    weighted = np.where(np.eye(len(D)) > 0, 0, W)
+    for solver in (finsler_smacof, finsler_mds_gd):
+        result = solver(D, weights=W, omega_norm=0.3)
+        square = W * (randers_distances(result.embedding, 0.3) - D) ** 2
+        assert result.stress == pytest.approx(square.sum() - np.trace(square), rel=1e-9)
+        share = result.stress / (weighted * D**2).sum()
+        assert result.normalized_stress == pytest.approx(share, rel=1e-9)
+    plain = finsler_smacof(D, weights=W, omega_norm=0.3, accelerate=False, max_iter=50, eps=0)
+    assert np.all(np.diff(plain.stress_history) <= 0)
 
 
 def test_the_estimator_weights_pairs():
@@ -409,9 +406,10 @@ def spoiled(at, value):
         (np.ones((4, 5)), {}, "square"),
         (np.ones((2, 2)), {}, "at least 3 points"),
         (spoiled((0, 1), -2.0), {}, r"D\[0, 1\] = -2"),
-        (spoiled((0, 1), np.inf), {}, "1 pairs are unreachable.*missing='geodesic'"),
         (np.zeros((5, 5)), {}, "All dissimilarities are 0"),
-        (np.full((5, 5), np.nan), {}, "no known dissimilarity"),
+        (np.full((5, 5), np.nan), {}, "no known distance"),
+        (np.full((5, 5), np.inf), {}, "no known distance"),
+        (spoiled((0, 1), 1e200), {}, "1e\\+200, which float64 cannot hold"),
         (
             np.where(np.arange(5) * np.arange(5)[:, None] == 0, np.nan, GOOD),
             {},
@@ -433,10 +431,13 @@ def test_bad_input_is_named(function, D, options, match):
         function(D, **options)
 
 
-def test_unreachable_pairs_of_a_digraph_are_named():
-    D = np.array([[0, 1, np.nan], [np.nan, 0, 2], [np.nan, np.nan, 0]])
-    with pytest.raises(ValueError, match=r"3 pairs are unreachable.*strongly connected"):
-        finsler_smacof(D, missing="geodesic")
+def test_unreachable_pairs_are_left_out():
+    Y, D = windy(omega=0.4)
+    order = np.argsort(Y[:, 0])  # a citation graph: the later cite the earlier
+    later = np.where(np.triu(np.ones_like(D), 1) > 0, D[np.ix_(order, order)], np.nan)
+    for missing in ("ignore", "geodesic", "auto"):
+        model = FinslerMDS(metric="precomputed", omega_norm=0.4, missing=missing).fit(later)
+        assert np.corrcoef(model.embedding_[:, -1], Y[order, -1])[0, 1] > 0.99
 
 
 def test_pairs_that_fall_apart_are_named():
@@ -502,3 +503,55 @@ def test_the_disk_of_3000_points_converges(method):
     assert model.stress_history_[-1] <= model.stress_history_.min() * 1.001
     assert model.density_height_ > 0.5
     assert procrustes(X, model.embedding_[:, :2])[2] < 0.01
+
+
+# ------------------------------------------------------------------ regressions
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = FinslerMDS(n_neighbors=8).fit(X)
+    before, placed = model.embedding_.copy(), model.transform(X[:3])
+
+    def interrupted(*args, **kwds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("finsler_ext.mds.solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:20, :2])
+    assert np.array_equal(model.embedding_, before)
+    assert model.n_features_in_ == 3
+    assert np.array_equal(model.transform(X[:3]), placed)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_fit_and_transform_call_a_metric_with_the_same_keywords(compiled):
+    from numba import njit
+
+    def scaled(x, y, a=1.0, b=1.0):
+        return a * abs(x[0] - y[0]) + b * abs(x[1] - y[1])
+
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    metric = njit(scaled) if compiled else scaled
+    model = FinslerMDS(metric=metric, metric_params={"b": 3.0}, n_neighbors=8).fit(X)
+    stretched = FinslerMDS(metric="manhattan", n_neighbors=8).fit(X * [1, 3])
+    assert model.dissimilarity_matrix_ == pytest.approx(stretched.dissimilarity_matrix_, rel=1e-4)
+    new = np.random.default_rng(1).normal(size=(5, 2))
+    moved = model.transform(new)
+    # the same distances, so the same places relative to the training points
+    placed = place_points(
+        model.embedding_, *constructed_distances(stretched, new * [1, 3], None), 0.5
+    )
+    assert moved == pytest.approx(placed, abs=1e-3)
+
+
+def test_sparse_features_with_duplicates_are_summed():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    halves = scipy.sparse.csr_matrix(X)
+    twice = scipy.sparse.csr_matrix(
+        (np.repeat(halves.data / 2, 2), np.repeat(halves.indices, 2), halves.indptr * 2),
+        shape=X.shape,
+    )
+    assert not twice.has_canonical_format
+    one, two = (FinslerMDS(max_iter=5).fit(data) for data in (halves, twice))
+    assert np.array_equal(one.embedding_, two.embedding_)

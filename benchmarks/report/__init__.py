@@ -10,7 +10,13 @@ import pandas as pd
 from benchmarks.experiments import EXPERIMENTS, cells
 from benchmarks.ledger import Ledger, read_runs
 from benchmarks.processor import AVX512
-from benchmarks.report import ablation_tables, class_tables, height_tables, speed_tables
+from benchmarks.report import (
+    ablation_tables,
+    class_tables,
+    drop_in_tables,
+    height_tables,
+    speed_tables,
+)
 from benchmarks.report.claims import CLAIMS
 from benchmarks.report.markdown import table
 from benchmarks.report.opening import OPENING
@@ -28,6 +34,7 @@ def write(results: Path, output: Path) -> None:
     sections = [
         OPENING,
         _verdicts(runs),
+        drop_in_tables.drop_in(runs),
         height_tables.synthetic(runs),
         height_tables.places(runs),
         height_tables.directed(runs),

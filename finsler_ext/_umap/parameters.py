@@ -13,6 +13,7 @@ from umap.umap_ import find_ab_params
 
 from finsler_ext._input import LENGTHS, AsFitted, as_stored, canonical, check_whole, readable
 from finsler_ext.dissimilarity import AFFINITIES
+from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 from finsler_ext.layout.height_mode import check_height
 
 __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
@@ -24,9 +25,12 @@ def checked_data(model, X, ensure_all_finite, reset=True):
     With ``reset``, sets ``model._as_fitted``; otherwise X is treated as the training rows were.
     """
     bits = model.metric in ("bit_hamming", "bit_jaccard")
-    pairs = model.metric == "precomputed"
+    pairs = isinstance(model.metric, str) and model.metric == "precomputed"
     masked = np.inf if pairs else np.nan
     X = readable(X, missing=None if ensure_all_finite is True and not pairs else masked)
+    if pairs:
+        X = plain(X)
+        check_range(X)
     X = validate_data(
         model,
         X,
@@ -37,6 +41,8 @@ def checked_data(model, X, ensure_all_finite, reset=True):
         # Missing pairs of a directed matrix are inf; other values are checked with it.
         ensure_all_finite=False if pairs else ensure_all_finite,
     )
+    if pairs:
+        X = marked(X, np.inf, square=reset)
     if reset:
         model._as_fitted = AsFitted() if bits else AsFitted.of(X, model.metric)
     elif model._raw_data is not None:

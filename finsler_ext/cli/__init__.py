@@ -17,12 +17,15 @@ INTERRUPTED = 130  # what shells report after Ctrl-C
 EMBED = """\
 FILE holds one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
 With --directed it holds what it costs to get from one point to another: a square matrix (rows
-are sources, empty cells are unknown), or an edge list (source, target, length).
+are sources, empty cells, nan and inf are unknown; columns are matched to rows by their names), or
+an edge list whose columns are known by their names, in any order: source and target (or from and
+to, tail and head, origin and destination, pre and post, ...), and a length if there is one.
 
 examples:
   finsler-ext embed flowers.csv --label species --plot flowers.png
   finsler-ext embed cells.h5ad --label cluster --plot cells.html
   finsler-ext embed travel_times.csv --directed --plot times.png
+  finsler-ext embed connectome.csv --directed --weights strength --weight synapses
 """
 
 
@@ -125,12 +128,31 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--array", metavar="NAME", help="array of an npz file to embed")
     embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
     embed.add_argument(
+        "--weights",
+        choices=("cost", "strength", "transitions"),
+        help="what the numbers of directed data are (default cost: the more, the further)",
+    )
+    embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
+    embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
+    embed.add_argument("--weight", metavar="COLUMN", help="of an edge list: length or strength")
+    embed.add_argument(
+        "--components",
+        type=_components,
+        help="columns, the height among them (default 3; mds with --directed chooses 2 or 3)",
+    )
+    embed.add_argument(
         "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
     )
     embed.add_argument("--plot", help="picture (png, pdf, svg) or page to explore (html)")
     embed.add_argument("--seed", type=int, default=0)
     embed.add_argument("--threads", type=int, default=-1, help="default: all")
     return parser
+
+
+def _components(text: str) -> int:
+    if text.strip().isdigit() and int(text) >= 1:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"a whole number of columns ≥ 1, got {text!r}")
 
 
 def _drift(text: str) -> float | str:

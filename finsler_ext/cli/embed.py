@@ -42,12 +42,15 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     interrupts = interrupts or Interrupts()
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
+    _check_combinations(options)
     data = _read(source, options)
+    if isinstance(data, Directed) and data.how:
+        print(f"finsler-ext: note: read {shown_path(source)}: {data.how}", file=sys.stderr)
     check_output(output, source)
     if options.plot is not None:
         check_plot(Path(options.plot), len(data.rows), source, output)
     # imported this late because it takes seconds, and a wrong file name should not
-    from finsler_ext.cli.verdict import verdict
+    from finsler_ext.cli.verdict import columns_why, shown_share, verdict
     from finsler_ext.drift_choice import check_drift_parameter
 
     if options.omega_norm is not None:
@@ -79,11 +82,13 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
         print(f"finsler-ext: note: {line}", file=sys.stderr)
     fidelity = verdict(model.skew_fidelity_, options.directed)
-    how = getattr(data, "how", "")
+    if options.directed:
+        fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
+    how = data.how if isinstance(data, Table) else ""
     print(
         (f"Read {shown_path(source)}: {how}. " if how else "")
         + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
-        f"omega_norm={model.omega_norm_:g}; written to {' and '.join(interrupts.written)}. "
+        f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(interrupts.written)}. "
         f"{fidelity}"
     )
     return 0
@@ -103,6 +108,15 @@ def _read(source: Path, options) -> Table | Directed:
         ) from None
 
 
+def _check_combinations(options) -> None:
+    """Options that have no meaning without others."""
+    for name in ("source", "target", "weight", "weights"):
+        if getattr(options, name) is not None and not options.directed:
+            raise UsageError(f"--{name} is for directed data; use it with --directed")
+    if options.components == 1 and options.plot is not None:
+        raise UsageError("--plot needs two columns or more; leave --components 1 out")
+
+
 def _ours(note) -> bool:
     # the verdict says the one anyway, and nobody here calls inverse_transform
     told = ("next to nothing", "inverse_transform will be unavailable")
@@ -112,8 +126,7 @@ def _ours(note) -> bool:
 def _size(data: Table | Directed) -> str:
     if isinstance(data, Table):
         return f"{len(data.rows)} rows of {data.source}"
-    known = np.isfinite(data.D).sum() - np.isfinite(data.D.diagonal()).sum()
-    return f"{len(data.rows)} points with {known} directed distances"
+    return f"{len(data.rows)} points with {data.n_known} directed distances"
 
 
 def _fitted(method: str, data: Table | Directed, options):
@@ -122,6 +135,8 @@ def _fitted(method: str, data: Table | Directed, options):
         drift = "auto" if options.directed and method == "mds" else DRIFT
     settings = {"omega_norm": drift, "random_state": options.seed}
     settings["n_jobs"] = options.threads
+    if options.components is not None:
+        settings["n_components"] = options.components
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     X = _directed_input(method, data) if isinstance(data, Directed) else _points(data, options)
@@ -137,14 +152,15 @@ def _fitted(method: str, data: Table | Directed, options):
             return model.set_params(callbacks=[progress]).fit(X)
     from finsler_ext import FinslerMDS
 
-    if X.shape[0] > MOST_ROWS:
+    n = len(data.rows)
+    if n > MOST_ROWS:
         raise UsageError(
-            f"{X.shape[0]} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
+            f"{n} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
             "use --method umap"
         )
     if options.directed:
-        settings["missing"] = "geodesic"
-    settings["verbose"] = X.shape[0] > MDS_PATIENCE and sys.stderr.isatty()
+        settings.setdefault("n_components", "auto")
+    settings["verbose"] = n > MDS_PATIENCE and sys.stderr.isatty()
     with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
         return FinslerMDS(**settings).fit(X)
 
@@ -175,11 +191,25 @@ def _points(data: Table, options):
 
 
 def _directed_input(method: str, data: Directed):
-    if method == "mds":
-        return data.D
-    from finsler_ext.dissimilarity.readers import complete_paths
+    """The distances with the names of the points; for neighbours, along paths if few are known."""
+    from finsler_ext.dissimilarity.readers import (
+        DirectedData,
+        complete_paths,
+        mostly_known,
+        read_matrix,
+    )
 
-    return complete_paths(data.D)
+    D = data.D
+    if method != "mds":
+        D = read_matrix(D)
+        if not mostly_known(D):
+            D = complete_paths(D)
+            print(
+                "finsler-ext: note: fewer than half of the pairs are known; neighbours are those "
+                "along shortest paths",
+                file=sys.stderr,
+            )
+    return DirectedData(D, data.rows)
 
 
 class Progress:

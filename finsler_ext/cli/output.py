@@ -63,6 +63,12 @@ def check_output(path: Path, source: Path) -> None:
         raise needs("pyarrow", "parquet", f"--output {path}")
 
 
+def coordinate_names(n_columns: int) -> list[str]:
+    """Names of map columns and height: x, y and height, or as many as there are."""
+    few = ["x", "y"][: n_columns - 1]
+    return [*few, *(f"map{c}" for c in range(3, n_columns)), "height"]
+
+
 def write_output(path: Path, embedding, rows, label, label_name) -> None:
     """The table, complete or not at all; see `label_column` for the name of the label."""
     suffix = path.suffix.lower()
@@ -71,7 +77,8 @@ def write_output(path: Path, embedding, rows, label, label_name) -> None:
         if suffix == ".npy":
             np.save(file, embedding)
             return
-        names = ["row", *([] if label is None else [label_column(label_name)]), *COORDINATES]
+        axes = coordinate_names(embedding.shape[1])
+        names = ["row", *([] if label is None else [label_column(label_name)]), *axes]
         columns = [_plain(rows), *([] if label is None else [_plain(label)])]
         if suffix == ".parquet":
             import pyarrow
@@ -136,12 +143,14 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
         hover = {} if rows == list(range(len(rows))) else hover
         explore(model, path, labels=labels, hover=hover, title=title)
         return
-    from finsler_ext.plot import plot_map
+    from finsler_ext.plot import plot_map, plot_profile
 
+    # Of two columns the height is one: the side view is the map.
+    draw = plot_map if np.shape(model.embedding_)[1] > 2 else plot_profile
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
-            plot_map(model, color=colors_of(label), label=label_name, ax=axes[0])
-        plot_map(model, ax=axes[-1])
+            draw(model, color=colors_of(label), label=label_name, ax=axes[0])
+        draw(model, ax=axes[-1])
         axes[0].set_title(title)
 
 

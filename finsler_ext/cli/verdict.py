@@ -5,7 +5,7 @@ from __future__ import annotations
 from finsler_ext.drift_choice import MEANINGFUL_SIGN
 from finsler_ext.metrics import SkewFidelity
 
-__all__ = ["verdict"]
+__all__ = ["columns_why", "shown_share", "verdict"]
 
 
 def verdict(fidelity: SkewFidelity, directed: bool = False) -> str:
@@ -20,3 +20,17 @@ def verdict(fidelity: SkewFidelity, directed: bool = False) -> str:
     if fidelity.sign < MEANINGFUL_SIGN:
         return f"{sentence}: read it as one more map column."
     return f"{sentence}."
+
+
+def shown_share(model) -> str:
+    """How much of the asymmetry of directed data any height could show."""
+    share = getattr(model, "gradient_share_", float("nan"))
+    if share != share:
+        return ""
+    return f" A height can show {share:.0%} of the asymmetry; the rest is cyclic or noise."
+
+
+def columns_why(model) -> str:
+    """Why there are so many columns, where that was chosen."""
+    choice = getattr(model, "column_choice_", None)
+    return "" if choice is None else f" Columns: {choice.reason}."

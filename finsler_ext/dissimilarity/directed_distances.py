@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
-from sklearn.metrics import pairwise_distances
 
 from finsler_ext.dissimilarity.connectivity import strongly_connected
 from finsler_ext.dissimilarity.geodesics import neighbor_graph
 from finsler_ext.dissimilarity.neighbors import (
     EUCLIDEAN,
     DirectedNeighbors,
+    block_function,
     exact_neighbors,
 )
 from finsler_ext.dissimilarity.source_scales import SourceScale, scale_of_new, source_scale
@@ -119,10 +119,7 @@ def shortest_paths(graph, dtype=np.float64) -> np.ndarray:
 def metric_between(X, metric, kwds, rows, columns) -> np.ndarray:
     """Directed distances from rows to columns of X, or of a pair (rows of one, of another)."""
     sources, targets = X if isinstance(X, tuple) else (X, X)
-    sources, targets = sources[rows], targets[columns]
-    if isinstance(metric, str):
-        return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
-    return np.array([[metric(x, y, *kwds.values()) for y in targets] for x in sources])
+    return block_function(sources[rows], targets[columns], metric, kwds)(0, len(rows))
 
 
 def distances_of_new(

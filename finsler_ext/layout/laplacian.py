@@ -125,10 +125,9 @@ def solver_of(weights: np.ndarray, n_threads: int = 1) -> LaplacianSolver:
     n_parts = n_groups(weights)
     if n_parts > 1:
         raise ValueError(
-            f"The pairs with positive weight fall apart into {n_parts} groups of points, whose "
-            "places relative to each other are undetermined. Give dissimilarities for more pairs, "
-            "complete them along shortest paths (missing='geodesic'), or embed the groups one by "
-            "one."
+            f"The known pairs fall apart into {n_parts} groups of points with no distance between "
+            "them in either direction, so that their places relative to each other are not "
+            "determined. Give distances between the groups, or embed them one by one."
         )
     if weights.shape[0] <= FACTORISED_BELOW:
         return FactorisedLaplacian(weights)

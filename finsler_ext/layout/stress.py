@@ -77,6 +77,30 @@ class StressProblem:
         """Whether D is asymmetric beyond rounding."""
         return self.skew > NEGLIGIBLE_SKEW * self.total
 
+    @property
+    def dtype(self) -> np.dtype:
+        return self.mean.dtype
+
+    def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
+        """Stress and −∇L/4 at ``position``, of shape (m, n): one row per coordinate."""
+        return slope(self, position, omega, pool)
+
+    def step(self, here: Slope, omega: float) -> np.ndarray:
+        """The step Y⁺ − Y of the majorisation, of shape (m, n)."""
+        move = self.solver.solve(here.downhill)
+        move[-1] /= 1.0 + omega**2
+        return move
+
+    def drift_pull(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
+        centred = position - position.mean(axis=1, keepdims=True)
+        if self.weights is None:
+            lift = self.n_points * centred
+        else:
+            degree = self.weights.sum(axis=1, dtype=np.float64)
+            lift = degree * centred - centred @ self.weights
+        return 2.0 * lift @ centred.T, 2.0 * lift @ self.level
+
 
 class Slope(NamedTuple):
     """Stress at some positions, and −∇L/4 there, both in the problem's units."""

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from finsler_ext._threads import RowPool, one_blas_thread
 from finsler_ext.layout.stress import TINY, StressProblem
 
-__all__ = ["STARTS", "InitialLayout", "classical_scaling"]
+__all__ = ["STARTS", "InitialLayout", "classical_scaling", "turned"]
 
 STARTS = ("finsler", "isomap", "random")
 # Below this size a dense eigensolver is faster and never fails.
@@ -79,6 +79,12 @@ class InitialLayout:
         if self.init == "finsler" or m == 1:
             scores = _turned_to(scores, problem.level, omega_norm)
         return problem.unit * scores
+
+    def suited_drift(self) -> float:
+        """The drift that classical MDS calls for: the slope of the level along its best axis."""
+        scores = self._classical(self.n_components)
+        direction, *_ = np.linalg.lstsq(scores, self.problem.level, rcond=None)
+        return float(np.linalg.norm(direction))
 
     def _classical(self, n_columns):
         if n_columns not in self._scores:
@@ -141,17 +147,22 @@ def classical_scaling(
     return scores
 
 
+def turned(scores, direction) -> np.ndarray:
+    """Rotate so that the last axis is ``direction``; the others are sorted, widest first."""
+    size = np.linalg.norm(direction)
+    if size == 0:
+        return scores
+    axis = direction / size
+    frame, _ = np.linalg.qr(np.column_stack([axis, np.eye(len(axis))]))
+    across = scores @ frame[:, 1:]
+    turn = np.linalg.eigh(across.T @ across)[1][:, ::-1]
+    return np.column_stack([across @ turn, scores @ axis])
+
+
 def _turned_to(scores, level, omega_norm) -> np.ndarray:
     """Rotate so that the last axis best explains ``level``, and scale the height to both."""
     direction, *_ = np.linalg.lstsq(scores, level, rcond=None)
-    size = np.linalg.norm(direction)
-    if size > 0:
-        # The last axis is the direction; the others span its complement, widest first.
-        axis = direction / size
-        frame, _ = np.linalg.qr(np.column_stack([axis, np.eye(len(axis))]))
-        across = scores @ frame[:, 1:]
-        turn = np.linalg.eigh(across.T @ across)[1][:, ::-1]
-        scores = np.column_stack([across @ turn, scores @ axis])
+    scores = turned(scores, direction)
     height = scores[:, -1]
     power = float(height @ height)
     slope = float(height @ level) / power if power > 0 else 0.0

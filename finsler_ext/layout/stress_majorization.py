@@ -1,12 +1,13 @@
 """SMACOF in a Randers space: every step minimises a quadratic that lies above the stress.
 
-With −∇L/4 = g at Y and V the Laplacian of the (symmetric) weights,
+With −∇L/4 = g at Y and V the Laplacian of symmetric weights,
 
     Y⁺ = Y + V† g (I − ωωᵀ/(1 + ‖ω‖²)),
 
 because the norm alone is majorised (Cauchy–Schwarz), and the square of F contributes
 2 tr(YᵀVY(I + ωωᵀ)): its cross term is antisymmetric and sums to zero. No matrix larger than
-N × N appears, and for uniform weights no matrix at all.
+N × N appears, and for uniform weights no matrix at all. Asymmetric weights have a step of their
+own, see `finsler_ext.layout.stress_asymmetric`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.stress import Slope, StressProblem, slope
+from finsler_ext.layout.stress import Slope, StressProblem
+from finsler_ext.layout.stress_asymmetric import AsymmetricStress
 
 __all__ = ["Descent", "majorize"]
 
@@ -36,7 +38,7 @@ class Descent(NamedTuple):
 
 
 def majorize(
-    problem: StressProblem,
+    problem: StressProblem | AsymmetricStress,
     start: np.ndarray,
     omega_norm: float,
     *,
@@ -50,7 +52,7 @@ def majorize(
 
     Parameters
     ----------
-    problem : StressProblem
+    problem : StressProblem or AsymmetricStress
     start : array of shape (n, m)
         In the units of the data; not modified.
     omega_norm : float
@@ -68,13 +70,13 @@ def majorize(
     """
     position = np.ascontiguousarray(np.asarray(start, dtype=np.float64).T) / problem.unit
     position -= position.mean(axis=1, keepdims=True)
-    rounding = ROUNDING[problem.mean.dtype] * problem.total
+    rounding = ROUNDING[problem.dtype] * problem.total
     history: list[float] = []
     with RowPool(problem.n_points, n_threads) as pool:
-        here = slope(problem, position, omega_norm, pool)
+        here = problem.slope(position, omega_norm, pool)
         before, momentum, quiet = position, 0, 0
         for _ in progress(range(max_iter)):
-            plain = position + step(problem, here, omega_norm)
+            plain = position + problem.step(here, omega_norm)
             there = None
             if accelerate and momentum:
                 onward = plain + momentum / (momentum + 3.0) * (plain - before)
@@ -97,13 +99,6 @@ def majorize(
     return Descent(np.ascontiguousarray(position), here.stress * scale, np.array(history) * scale)
 
 
-def step(problem: StressProblem, here: Slope, omega_norm: float) -> np.ndarray:
-    """The plain step Y⁺ − Y, of shape (m, n)."""
-    move = problem.solver.solve(here.downhill)
-    move[-1] /= 1.0 + omega_norm**2
-    return move
-
-
 def _lower(problem, position, omega_norm, pool, here) -> Slope | None:
-    there = slope(problem, position, omega_norm, pool)
+    there = problem.slope(position, omega_norm, pool)
     return there if there.stress <= here.stress else None

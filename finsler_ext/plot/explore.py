@@ -47,7 +47,8 @@ def explore(
     labels : array of shape (n,), or dict of such arrays, optional
         More to colour by: text, booleans and few distinct integers are categories.
     hover : array of shape (n,), dict of such arrays or DataFrame, optional
-        Text for the point under the mouse, and columns of the list of selected rows.
+        Text for the point under the mouse, and columns of the list of selected rows. By default
+        the names of the points, where a model knows them.
     title : str
     height_label : str, optional
         What the height means, in the words of the data; as in `plot_map`.
@@ -67,6 +68,8 @@ def explore(
     True
     """
     shown = read_shown(embedding, "explore", least_columns=2)
+    if hover is None:
+        hover = getattr(embedding, "node_names_", None)
     if len(shown.rows) > MOST_POINTS:
         raise ValueError(
             f"explore: {len(shown.rows)} points are too many for a page (at most {MOST_POINTS}). "

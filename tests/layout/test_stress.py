@@ -15,7 +15,8 @@ from finsler_ext.layout.laplacian import (
     solver_of,
 )
 from finsler_ext.layout.stress import slope, stress_problem
-from finsler_ext.layout.stress_descent import AsymmetricStress, descend
+from finsler_ext.layout.stress_asymmetric import AsymmetricStress
+from finsler_ext.layout.stress_descent import descend
 from finsler_ext.layout.stress_drift import search_drift
 from finsler_ext.layout.stress_initial import InitialLayout, classical_scaling
 from finsler_ext.layout.stress_majorization import majorize
@@ -314,13 +315,48 @@ def test_descent_finds_what_majorisation_finds():
 # ------------------------------------------------------------------ drift, new points
 
 
-def test_the_drift_search_finds_a_minimum_between_and_at_the_ends():
-    assert search_drift(lambda omega: (omega - 0.123) ** 2).omega_norm == pytest.approx(
-        0.123, abs=3e-3
-    )
-    assert search_drift(lambda omega: omega).omega_norm == 0.0
-    assert search_drift(lambda omega: -omega).omega_norm == 0.95
-    assert search_drift(lambda omega: 0.0).omega_norm == 0.0
+def follows(planted, memory):
+    """A layout that suits a drift between the one it was made at and the one planted."""
+    return lambda omega: ((omega - planted) ** 2, planted + memory * (omega - planted))
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.3, 0.6])
+def test_the_drift_search_finds_a_minimum_between_and_at_the_ends(memory):
+    found = search_drift(follows(0.123, memory), 0.05)
+    assert found.omega_norm == pytest.approx(0.123, abs=2e-3)
+    assert len(found.trials) <= 3
+    assert search_drift(follows(0.0, memory), 0.0).omega_norm == 0.0
+    assert search_drift(follows(2.0, memory), 0.5).omega_norm == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_drift_that_suits_a_layout_has_the_lowest_stress(weighted):
+    D, W = random_problem(weighted=weighted)
+    symmetric = stress_problem(D, W)
+    pairs = np.ones_like(D) - np.eye(40) if W is None else W
+    directed = AsymmetricStress(D, pairs, symmetric.unit)
+    Y = np.random.default_rng(1).normal(size=(40, 3)) * [1, 1, -1]  # it calls for a drift > 0
+    for problem in (symmetric, directed):
+        square, pull = problem.drift_pull(Y.T / problem.unit)
+        best = pull[-1] / square[-1, -1]
+        around = [stress(Y, D, best + step, W) for step in (-1e-3, 0.0, 1e-3)]
+        assert around[1] < min(around[0], around[2])
+        assert around[0] == pytest.approx(around[2], rel=1e-6)
+
+
+@pytest.mark.parametrize("omega", [0.0, 0.3, 0.9, 0.99])
+def test_steps_with_asymmetric_weights_lower_the_stress(omega):
+    rng = np.random.default_rng(3)
+    D, _ = random_problem()
+    W = rng.random((40, 40)) * (rng.random((40, 40)) > 0.5)
+    np.fill_diagonal(W, 0)
+    problem = AsymmetricStress(D, W, 1.0, solver_of((W + W.T) / 2))
+    for seed in range(3):
+        start = np.random.default_rng(seed).normal(size=(40, 3))
+        run = majorize(problem, start, omega, eps=0, max_iter=30, accelerate=False)
+        assert np.all(np.diff(run.history) <= 0)
+        assert run.history[0] < stress(start, D, omega, W)
+        assert run.stress == pytest.approx(stress(run.position, D, omega, W), rel=1e-9)
 
 
 @pytest.mark.parametrize("omega", [0.0, 0.4, 0.9])

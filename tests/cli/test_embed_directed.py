@@ -1,0 +1,269 @@
+"""``finsler-ext embed --directed``: columns by name, every kind of file, planted drifts."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from finsler_ext.cli import main
+from tests.directed_data import NAMES, edges, planted, towns, twice
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command in an empty folder; returns what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def embed(*arguments, code=0):
+        assert main(["embed", *arguments]) == code, capsys.readouterr().err
+        return capsys.readouterr()
+
+    return embed
+
+
+def write(name, rows, header=None, delimiter=","):
+    with open(name, "w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        if header is not None:
+            writer.writerow(header)
+        writer.writerows(rows)
+
+
+def cells(D):
+    return [["" if np.isnan(value) else repr(float(value)) for value in row] for row in D]
+
+
+def edge_rows(D, names=NAMES, order=(0, 1, 2)):
+    rows = [(names[i], names[j], repr(float(d))) for i, j, d in zip(*edges(D), strict=True)]
+    return [[row[c] for c in order] for row in rows]
+
+
+def table(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def heights():
+    return np.array([float(row["height"]) for row in table("out.csv")])
+
+
+# ------------------------------------------------------------------ columns by name
+
+
+@pytest.mark.parametrize(
+    ("header", "order"),
+    [
+        (("source", "target", "weight"), (0, 1, 2)),
+        (("target", "source", "weight"), (1, 0, 2)),
+        (("head", "tail", "weight"), (1, 0, 2)),
+        (("to", "from", "minutes"), (1, 0, 2)),
+        (("weight", "source", "target"), (2, 0, 1)),
+        (("post", "cost", "pre"), (1, 2, 0)),
+        (("Destination", "Origin", "km"), (1, 0, 2)),
+    ],
+)
+def test_headers_say_which_way_edges_lead(run, header, order):
+    Y, D = planted("height", 0.4, n=40)
+    write("edges.csv", edge_rows(D, order=order), header)
+    printed = run("edges.csv", "--directed", "-o", "out.csv", "--omega-norm", "0.4")
+    assert printed.err == ""
+    assert [row["row"] for row in table("out.csv")] == NAMES
+    assert np.corrcoef(heights(), Y[:, -1])[0, 1] > 0.99
+
+
+def test_tail_and_head_are_no_nodes(run):
+    write(
+        "hops.csv", [(i, (i + step) % 12) for i in range(12) for step in (1, 3)], ("tail", "head")
+    )
+    printed = run("hops.csv", "--directed", "-o", "out.csv", "--omega-norm", "0.2").out
+    assert "12 points with 24 directed distances" in printed
+    assert [row["row"] for row in table("out.csv")] == [str(i) for i in range(12)]
+
+
+def test_columns_of_a_matrix_are_matched_to_rows_by_name(run):
+    D = towns()
+    rows = [[name, *row] for name, row in zip(NAMES, cells(D), strict=True)]
+    write("straight.csv", rows, ("", *NAMES))
+    shuffled = np.random.default_rng(0).permutation(len(D))
+    rows = [[name, *row] for name, row in zip(NAMES, cells(D[:, shuffled]), strict=True)]
+    write("shuffled.csv", rows, ("", *(NAMES[i] for i in shuffled)))
+    for name in ("straight", "shuffled"):
+        run(f"{name}.csv", "--directed", "-o", f"{name}.npy")
+    assert np.array_equal(np.load("straight.npy"), np.load("shuffled.npy"))
+    write("lost.csv", rows, ("", *(f"x{i}" for i in shuffled)))
+    error = run("lost.csv", "--directed", code=2).err
+    assert "columns are not named as the rows are; town00, town01" in error
+
+
+def test_a_matrix_of_nodes_called_like_columns(run):
+    names = ["from", "to", "u", "v", "source", "target"]
+    D = planted("height", 0.4, n=6, missing=0)[1]
+    write("words.csv", [[n, *row] for n, row in zip(names, cells(D), strict=True)], ("", *names))
+    run("words.csv", "--directed", "-o", "out.csv", "--omega-norm", "0.4")
+    assert [row["row"] for row in table("out.csv")] == names
+    write("letters.csv", [("u", "v", 1), ("v", "w", 2), ("w", "u", 3), ("u", "x", 4)])
+    run("letters.csv", "--directed", "-o", "out.csv", "--omega-norm", "0.1")
+    assert [row["row"] for row in table("out.csv")] == ["u", "v", "w", "x"]
+
+
+@pytest.mark.parametrize(
+    ("header", "arguments", "message"),
+    [
+        (("p", "q", "r"), (), "none is known as the source"),
+        (("source", "target", "synapses"), (), "--weights 'strength' or --weights 'cost'"),
+        (("source", "from", "to"), (), "could all be the source"),
+        (("p", "q", "r"), ("--source", "p"), "known to be the target"),
+        (("p", "q", "r"), ("--source", "p", "--target", "z"), "'z' is not a column"),
+        (("from", "to", "from"), (), "several columns 'from'"),
+    ],
+)
+def test_headers_that_are_not_known(run, header, arguments, message):
+    write("edges.csv", edge_rows(towns()), header)
+    (line,) = run("edges.csv", "--directed", *arguments, code=2).err.splitlines()
+    assert message in line
+
+
+def test_a_file_without_a_header_says_how_it_was_read(run):
+    D = towns()
+    write("edges.csv", edge_rows(D))
+    (note,) = run("edges.csv", "--directed", "-o", "a.npy").err.splitlines()
+    assert "in the order source, target, length: " in note
+    assert re.search(r"\d+ edges, the first from town00 to town0\d$", note)
+    write("matrix.csv", cells(D))
+    (note,) = run("matrix.csv", "--directed", "-o", "b.npy").err.splitlines()
+    assert "a square matrix without names, rows being sources" in note
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+def test_columns_named_by_the_user_and_strengths(run):
+    rng = np.random.default_rng(0)
+    D = planted("height", 0.4, n=30, missing=0)[1]
+    counts = rng.poisson(30 * np.exp(-D / 10))
+    i, j = np.nonzero(counts * (1 - np.eye(30, dtype=int)))
+    rows = [(a, b, counts[a, b], 2020) for a, b in zip(i, j, strict=True)]
+    write("clicks.csv", rows, ("page", "next", "n", "year"))
+    ends = ("--source", "page", "--target", "next", "--weight", "n")
+    assert "looks like a strength" in run("clicks.csv", "--directed", *ends, code=2).err
+    run("clicks.csv", "--directed", *ends, "--weights", "strength", "-o", "a.npy")
+    np.save("counts.npy", np.where(np.eye(30) > 0, 0, counts))
+    run("counts.npy", "--directed", "--weights", "strength", "-o", "b.npy")
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    np.save("shares.npy", shares)
+    run("shares.npy", "--directed", "--weights", "transitions", "-o", "c.npy")
+    assert (
+        "row 0 sums to" in run("counts.npy", "--directed", "--weights", "transitions", code=2).err
+    )
+
+
+# ------------------------------------------------------------------ every kind of file
+
+
+def files(D):
+    """The same distances in every kind of file that can hold them."""
+    write("named.csv", [[n, *row] for n, row in zip(NAMES, cells(D), strict=True)], ("", *NAMES))
+    write("header.tsv", cells(D), NAMES, delimiter="\t")
+    write("plain.csv", cells(np.where(np.isnan(D), np.inf, D)))
+    write("edges.csv", edge_rows(D, order=(2, 1, 0)), ("weight", "target", "source"))
+    np.save("dense.npy", D)
+    np.savez("dense.npz", D=D, names=NAMES)
+    scipy.sparse.save_npz("sparse.npz", scipy.sparse.csr_matrix(twice(D)))
+    np.save("edges.npy", np.column_stack(edges(D)))
+    names = ["named.csv", "header.tsv", "plain.csv", "edges.csv", "dense.npy", "dense.npz"]
+    names += ["sparse.npz", "edges.npy"]
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        return names
+    columns = dict(zip(NAMES, D.T, strict=True))
+    pyarrow.parquet.write_table(pyarrow.table(columns), "square.parquet")
+    source, target, length = edges(D)
+    ends = {"to": np.array(NAMES)[target], "km": length, "from": np.array(NAMES)[source]}
+    pyarrow.parquet.write_table(pyarrow.table(ends), "edges.parquet")
+    return [*names, "square.parquet", "edges.parquet"]
+
+
+@pytest.mark.parametrize("method", ["umap", "tsne", "mds"])
+def test_every_kind_of_file_gives_the_same_bits(run, method):
+    D = towns()
+    run_of = {}
+    for name in files(D):
+        run(name, "--directed", "--method", method, "-o", "out.npy", "--threads", "1")
+        run_of[name] = np.load("out.npy")
+    first, *others = run_of.values()
+    assert all(np.array_equal(first, other) for other in others), list(run_of)
+    if method == "mds":
+        from finsler_ext import FinslerMDS
+
+        model = FinslerMDS("auto", metric="precomputed", omega_norm="auto", random_state=0)
+        assert np.array_equal(first, model.fit_transform(D))
+
+
+def test_cells_of_an_h5ad_file(run):
+    anndata = pytest.importorskip("anndata")
+    T = np.random.default_rng(0).random((30, 30)) ** 4
+    adata = anndata.AnnData(np.zeros((30, 1), dtype=np.float32))
+    adata.obsp["T_fwd"] = scipy.sparse.csr_matrix(T / T.sum(axis=1, keepdims=True))
+    adata.write_h5ad("cells.h5ad")
+    run("cells.h5ad", "--directed", "-o", "a.npy", "--omega-norm", "0.2")
+    np.save("T.npy", adata.obsp["T_fwd"].toarray())
+    run("T.npy", "--directed", "--weights", "transitions", "-o", "b.npy", "--omega-norm", "0.2")
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+# ------------------------------------------------------------------ drift and columns
+
+
+@pytest.mark.parametrize("omega", [0.05, 0.15, 0.3, 0.6])
+@pytest.mark.parametrize("kind", ["planar", "height"])
+def test_planted_drifts_are_reported(run, kind, omega):
+    Y, D = planted(kind, omega, noise=0.01)
+    names = [f"s{i}" for i in range(len(D))]
+    write("edges.csv", edge_rows(D, names), ("from", "to", "minutes"))
+    printed = run("edges.csv", "--directed", "-o", "out.csv").out
+    found = float(re.search(r"omega_norm=([0-9.]+)", printed)[1].rstrip("."))
+    assert found == pytest.approx(omega, rel=0.1)
+    columns = ["x", "height"] if kind == "planar" else ["x", "y", "height"]
+    assert list(table("out.csv")[0]) == ["row", *columns]
+    shown = {row["row"]: float(row["height"]) for row in table("out.csv")}
+    assert np.corrcoef([shown[name] for name in names], Y[:, -1])[0, 1] > 0.99
+    assert "with 2 columns and" in printed
+
+
+def test_the_example_of_the_readme_reports_what_it_says(run):
+    start = "import numpy as np\nfrom finsler_ext import FinslerMDS"
+    code = README[README.index(start) :].partition("```")[0]
+    names: dict = {}
+    exec(code, names)
+    np.savetxt("times.csv", names["times"], delimiter=",", fmt="%.17g")
+    printed = run("times.csv", "--directed", "-o", "out.csv", "--plot", "times.png").out
+    assert "omega_norm=0.15;" in printed
+    assert "2 are enough" in printed
+    west = -names["east_north"][:, 0]
+    assert np.corrcoef(heights(), west)[0, 1] > 0.999
+    assert Path("times.png").read_bytes().startswith(b"\x89PNG")
+    assert names["model"].omega_norm_ == pytest.approx(0.15, abs=1e-3)
+
+
+def test_the_number_of_columns_can_be_given(run, capsys):
+    np.save("D.npy", planted("planar", 0.3)[1])
+    printed = run("D.npy", "--directed", "--components", "3", "-o", "out.csv")
+    assert list(table("out.csv")[0]) == ["row", "x", "y", "height"]
+    assert "2 columns fit as well as 3" in printed.err
+    run("D.npy", "--directed", "--components", "4", "--method", "umap", "-o", "out.csv")
+    assert list(table("out.csv")[0]) == ["row", "x", "y", "map3", "height"]
+    assert "--directed" in run("D.npy", "--source", "a", code=2).err
+    one = ("D.npy", "--directed", "--components", "1")
+    assert "two columns or more" in run(*one, "--plot", "a.png", code=2).err
+    run(*one, "-o", "out.csv")
+    assert list(table("out.csv")[0]) == ["row", "height"]
+    with pytest.raises(SystemExit) as stop:
+        main(["embed", "D.npy", "--components", "none"])
+    assert stop.value.code == 2
+    assert "a whole number of columns" in capsys.readouterr().err
