@@ -1,4 +1,4 @@
-"""The shelf: which releases and patches there are, and what each patch says."""
+"""Which releases and patches there are, and what each patch says."""
 
 from __future__ import annotations
 
@@ -7,10 +7,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHELF = Path(__file__).parent
-PROJECTS = ("umap-learn", "openTSNE", "scikit-learn")
+PROJECTS = ("umap-learn", "openTSNE", "scikit-learn", "pynndescent")
 
+# Patches that build on others, by number: they are applied and sent together.
+NEEDS = {
+    ("umap-learn", 2): (1,),
+    ("umap-learn", 3): (1, 2),
+    ("umap-learn", 8): (7,),  # removes lines beside those that 7 changes
+}
+# Patches that upstream has solved in another way; kept for the release they were made for.
+SOLVED = {("umap-learn", 10): "lmcinnes/umap#1287"}
+# Patches whose last number is a proposal: its issue comes before the code.
+PROPOSALS = {("umap-learn", 3): "proposal.md"}
+
+_SUBJECT = re.compile(r"^Subject: \[PATCH\] (.*(?:\n .*)*)", re.MULTILINE)
+_NEW = re.compile(r"^diff --git a/(\S+) b/\S+\nnew file", re.MULTILINE)
+_BASE = re.compile(r"^diff --git a/(\S+) b/\S+\n(?:.*mode .*\n)?index (\w+)\.\.", re.MULTILINE)
 _TOUCHED = re.compile(r"^diff --git a/(\S+) b/(\S+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class CheckError(RuntimeError):
+    """A command cannot go on; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,17 @@ class Patch:
         return self.path.stem
 
     @property
+    def number(self) -> int:
+        return int(self.name[:4])
+
+    @property
+    def subject(self) -> str:
+        """The first line of the commit message, which is the title of the pull request."""
+        found = _SUBJECT.search(self.path.read_text())
+        assert found is not None, f"{self.path.name} has no subject"
+        return found[1].replace("\n", "")
+
+    @property
     def text(self) -> Path:
         """The pull-request text."""
         return self.path.with_suffix(".md")
@@ -32,6 +61,17 @@ class Patch:
     def touched(self) -> list[str]:
         """Files the patch changes or adds, relative to the upstream root."""
         return [new for _, new in _TOUCHED.findall(self.path.read_text())]
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """The files that the patch changes, and git's hashes of what it was made for."""
+        found = _BASE.findall(self.path.read_text())
+        return {file: blob for file, blob in found if set(blob) != {"0"}}
+
+    @property
+    def added(self) -> list[str]:
+        """Files among the touched ones that are new."""
+        return _NEW.findall(self.path.read_text())
 
     @property
     def tests(self) -> list[str]:
@@ -71,6 +111,22 @@ class Release:
     @property
     def patches(self) -> list[Patch]:
         return [Patch(path) for path in sorted(self.folder.glob("[0-9]*.patch"))]
+
+    def patch(self, number: int) -> Patch:
+        """One patch by its number."""
+        for patch in self.patches:
+            if patch.number == number:
+                return patch
+        numbers = [patch.number for patch in self.patches]
+        raise CheckError(f"{self.project} has no patch {number}; there are {numbers}")
+
+    def needs(self, patch: Patch) -> list[Patch]:
+        """The patches that this one builds on."""
+        return [self.patch(number) for number in NEEDS.get((self.project, patch.number), ())]
+
+    def with_needs(self, patch: Patch) -> list[Patch]:
+        """The patches that this one builds on, and itself."""
+        return [*self.needs(patch), patch]
 
 
 def releases(projects: tuple[str, ...] = PROJECTS) -> list[Release]:

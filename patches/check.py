@@ -1,4 +1,4 @@
-"""The proof: apply, build and test every patch of a release, and say how it went."""
+"""The proof on a release: apply, build and test every patch, and say how it went."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from . import source
 from .catalogue import Patch, Release
 from .recipes import RECIPES, Recipe
+from .table import table
 from .workbench import Outcome, Workbench
 
 
@@ -62,14 +63,11 @@ class Report:
         return not self.failures and not any(row.failures for row in self.rows)
 
     def table(self) -> str:
-        lines = [HEADER, *(row.cells() for row in self.rows)]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER))]
-        text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
-        text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        text = table(HEADER, [row.cells() for row in self.rows])
         problems = [*self.failures, *(line for row in self.rows for line in row.failures)]
         title = f"{self.release.project} {self.release.version}"
         return "\n".join(
-            [title, "", *text, "", *self.notes, *(f"PROBLEM: {line}" for line in problems)]
+            [title, "", text, "", *self.notes, *(f"PROBLEM: {line}" for line in problems)]
         )
 
 
@@ -96,7 +94,7 @@ def check(release: Release, folder: Path, full: bool = False, say=print) -> Repo
         say(f"{release.folder.name}: {row.patch.name}")
         tree = series
         if len(patches) > 1:
-            tree = recipe.build(row.patch.name, [row.patch])
+            tree = recipe.build(row.patch.name, release.with_needs(row.patch))
         alone = recipe.bench.pytest(tree, row.patch.tests)
         _judge(row, before, alone, together)
 
@@ -108,11 +106,12 @@ def check(release: Release, folder: Path, full: bool = False, say=print) -> Repo
 
 
 def _apply(report: Report, recipe: Recipe) -> None:
-    """Every patch on the released source package: alone, then one after the other."""
+    """Every patch on the released source package: with what it needs, then in series."""
     series = source.copy(recipe.root, recipe.folder / "apply-series")
     for row in report.rows:
         alone = source.copy(recipe.root, recipe.folder / f"apply-{row.patch.name}")
-        row.alone = source.applies(row.patch, alone)
+        together = report.release.with_needs(row.patch)
+        row.alone = all([source.applies(patch, alone) for patch in together])
         row.series = source.applies(row.patch, series)
         if not (row.alone and row.series):
             row.failures.append(f"{row.patch.name} does not apply")
@@ -121,11 +120,9 @@ def _apply(report: Report, recipe: Recipe) -> None:
 def _judge(row: Row, before: Outcome, alone: Outcome, together: Outcome) -> None:
     """New tests must fail before and pass after."""
     tests = row.patch.tests
-
-    def words(outcome: Outcome) -> str:
-        return f"{outcome.count('failed', tests)} fail, {outcome.count('passed', tests)} pass"
-
-    row.before, row.after, row.in_series = words(before), words(alone), words(together)
+    row.before, row.after, row.in_series = (
+        outcome.words(tests) for outcome in (before, alone, together)
+    )
     if not before.count("failed", tests):
         row.failures.append(f"{row.patch.name}: its tests already pass without it")
     for outcome in (alone, together):

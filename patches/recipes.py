@@ -10,8 +10,7 @@ import shutil
 from pathlib import Path
 
 from . import source
-from .catalogue import Patch, Release
-from .source import CheckError
+from .catalogue import CheckError, Patch, Release
 from .workbench import Workbench
 
 _SMOKE_UMAP = """\
@@ -49,10 +48,15 @@ setup(
 """
 
 
+_COMPILED = (".pyx", ".pxd")
+_BUILT = (".so", ".pyd")
+
+
 class Recipe:
     """Build trees of one release: untouched, with the new tests, patched."""
 
     requirements: tuple[str, ...] = ()
+    checkout: tuple[str, ...] = ()  # what a clone must have checked out to run the tests
     upstream_tests: tuple[str, ...] = ()
     compiled = False
 
@@ -86,6 +90,10 @@ class Recipe:
     def rebuild(self, tree: Path, touched: list[str]) -> None:
         """Rebuild what the touched files need."""
 
+    def tree_of(self, clone: Path, touched: list[str]) -> Path:
+        """A folder in which the tests of a clone can be run; ``touched`` may be compiled."""
+        return clone
+
     def smoke(self, tree: Path) -> str:
         """A last look at the patched package; what was seen, or nothing."""
         return ""
@@ -110,6 +118,7 @@ class UMAPLearn(Recipe):
         "setuptools",
         "wheel",
     )
+    checkout = ("umap/",)
 
     def smoke(self, tree: Path) -> str:
         packing = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
@@ -124,6 +133,7 @@ class OpenTSNE(Recipe):
     """Compiled in place once; again only for a patch that touches compiled sources."""
 
     requirements = ("numpy", "scipy", "scikit-learn", "cython", "setuptools", "wheel", "pytest")
+    checkout = ("openTSNE/", "tests/")
     upstream_tests = ("tests",)
     compiled = True
 
@@ -134,8 +144,24 @@ class OpenTSNE(Recipe):
         return self.root
 
     def rebuild(self, tree: Path, touched: list[str]) -> None:
-        if any(Path(file).suffix in (".pyx", ".pxd", ".c", ".cpp", ".h") for file in touched):
+        if any(Path(file).suffix in (*_COMPILED, ".c", ".cpp", ".h") for file in touched):
             self._compile(tree)
+
+    def tree_of(self, clone: Path, touched: list[str]) -> Path:
+        """The clone with the compiled modules of the release, if their sources are the same."""
+        package = self.base / "openTSNE"
+        for built in [file for file in package.rglob("*") if file.suffix in _BUILT]:
+            place = built.relative_to(self.base)
+            for suffix in _COMPILED:
+                name = place.with_name(place.name.split(".")[0] + suffix)
+                ours, theirs = self.root / name, clone / name
+                if theirs.exists() and ours.read_bytes() != theirs.read_bytes():
+                    raise CheckError(
+                        f"{name} is not the one of {self.release.folder.name}, so its compiled "
+                        "module cannot be used. Move the patches to the next release first."
+                    )
+            shutil.copy(built, clone / place)
+        return clone
 
     def _compile(self, tree: Path) -> None:
         self._must_run("setup.py", "build_ext", "--inplace", cwd=tree)
@@ -171,6 +197,16 @@ class ScikitLearn(Recipe):
                 raise CheckError(f"{file} differs between the wheel and the source package")
         return site
 
+    def tree_of(self, clone: Path, touched: list[str]) -> Path:
+        """The installed release with the files that patches touch from the clone."""
+        tree = source.copy(self.base, self.folder / f"site-{clone.name}")
+        for file in sorted({file for patch in self.release.patches for file in patch.touched}):
+            if (clone / file).exists():
+                (tree / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(clone / file, tree / file)
+        self.rebuild(tree, touched)
+        return tree
+
     def rebuild(self, tree: Path, touched: list[str]) -> None:
         if self.full:
             self._build_all(tree)
@@ -189,8 +225,17 @@ class ScikitLearn(Recipe):
         self._must_run(*build, cwd=self.folder)
 
 
+class PyNNDescent(Recipe):
+    """Pure Python, with its tests in the package."""
+
+    requirements = ("numpy", "scipy", "scikit-learn", "numba", "joblib", "llvmlite", "pytest")
+    checkout = ("pynndescent/",)
+    upstream_tests = ("pynndescent/tests",)
+
+
 RECIPES: dict[str, type[Recipe]] = {
     "umap-learn": UMAPLearn,
     "openTSNE": OpenTSNE,
     "scikit-learn": ScikitLearn,
+    "pynndescent": PyNNDescent,
 }

@@ -9,12 +9,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from .catalogue import Patch, Release
-
-
-class CheckError(RuntimeError):
-    """The check cannot go on; the message says what is missing."""
-
+from .catalogue import CheckError, Patch, Release
 
 # pip wants the metadata of a source package before it hands it over, and for
 # scikit-learn that means minutes of configuring. Every sdist already carries its
@@ -70,14 +65,35 @@ def copy(root: Path, target: Path) -> Path:
 
 
 def applies(patch: Patch, root: Path, only: Iterable[str] | None = None) -> bool:
-    """Apply a patch (or only some of its files) to a tree; False if it does not apply."""
+    """Apply a patch (or only some of its files) to a tree; False if it does not apply.
+
+    The tree becomes a repository of the touched files, so that a later patch can be
+    merged with an earlier one that changed a line nearby.
+    """
+    if not (root / ".git").exists():
+        git(root, "init", "--quiet")
+    given = [file for file in patch.touched if (root / file).exists()]
+    if given:
+        git(root, "add", "--force", *given)
+    # source packages have no documentation
+    lost = [file for file in patch.touched if file.startswith("doc/") and file not in given]
+    choice = [f"--include={file}" for file in only or ()]
+    choice = choice or [f"--exclude={file}" for file in lost if file not in patch.added]
+    return git(root, "apply", "--3way", *choice, str(patch.path), must=False).returncode == 0
+
+
+def git(
+    root: Path, *arguments: str, must: bool = True, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder; a failure is an error if it ``must`` succeed."""
     if shutil.which("git") is None:
         raise CheckError("git is needed to apply patches, and was not found")
-    command = ["git", "apply", *(f"--include={file}" for file in only or ()), str(patch.path)]
-    # inside of a repository git would silently skip the paths outside of its current folder
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(root.resolve().parent)}
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
-    return done.returncode == 0
+    # the line endings and attributes of whoever runs this must not matter
+    command = ["git", "-c", "core.autocrlf=false", *arguments]
+    done = subprocess.run(command, cwd=root, input=text, capture_output=True, text=True)
+    if must and done.returncode != 0:
+        raise CheckError(f"git {arguments[0]} failed in {root}: {_last_line(done.stderr)}")
+    return done
 
 
 def _last_line(text: str) -> str:

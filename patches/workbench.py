@@ -10,7 +10,7 @@ import venv
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from .source import CheckError
+from .catalogue import CheckError
 
 _OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR|XFAIL|XPASS) ([^\s:]+)(?:::(\S+))?", re.MULTILINE)
 _SKIPPED = re.compile(r"^SKIPPED \[(\d+)\]", re.MULTILINE)
@@ -47,6 +47,10 @@ class Outcome:
     def count(self, word: str, files: list[str] | None = None) -> int:
         """Number of "passed" or "failed" tests in ``files`` (default: in all)."""
         return sum(self._counts[file][word] for file in (files or list(self._counts)))
+
+    def words(self, files: list[str]) -> str:
+        """Both numbers, as they stand in a table."""
+        return f"{self.count('failed', files)} fail, {self.count('passed', files)} pass"
 
 
 class Workbench:

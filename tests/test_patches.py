@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # patches is a tool of the repository, not an installed package
 
 from patches import __main__, source  # noqa: E402
-from patches.catalogue import PROJECTS, SHELF, Patch, releases  # noqa: E402
+from patches.catalogue import PROJECTS, SHELF, CheckError, Patch, releases  # noqa: E402
 from patches.check import Report, Row  # noqa: E402
 from patches.workbench import Outcome  # noqa: E402
 
@@ -34,11 +34,22 @@ def test_every_project_has_patches_numbered_from_one():
 
 
 @each_patch
-def test_patch_is_in_git_format(patch: Patch):
+def test_patch_is_in_git_format_without_author_and_date(patch: Patch):
     text = patch.path.read_text()
     assert re.match(r"From 0{40} ", text)
     assert "\nSubject: [PATCH] " in text
-    assert "\ndiff --git a/" in text
+    head, _, _ = text.partition("\ndiff --git a/")
+    assert not re.search(r"^(From|Date):", head, re.MULTILINE)
+    message = head.splitlines()[2:]
+    assert any(message), "the commit message says nothing"
+    assert max(map(len, message)) <= 80
+
+
+@each_patch
+def test_every_change_has_three_lines_of_context(patch: Patch):
+    for start, hunk in re.findall(r"^@@ -(\d+).*\n((?:[ +-].*\n)+)", patch.path.read_text(), re.M):
+        before = re.match(r"(?: .*\n)*", hunk)[0].count("\n")
+        assert before >= min(3, max(int(start) - 1, 0))
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -63,17 +74,16 @@ def test_new_test_files_compile(patch: Patch):
     added = re.findall(
         r"^\+\+\+ b/(\S+)\n@@ -0,0 .*\n((?:\+.*\n)+)", patch.path.read_text(), re.MULTILINE
     )
-    for name, body in added:
+    for name, body in [(name, body) for name, body in added if name.endswith(".py")]:
         compile(re.sub(r"^\+", "", body, flags=re.MULTILINE), name, "exec")
 
 
 @each_patch
-def test_text_can_be_pasted_as_a_pull_request(patch: Patch):
+def test_text_has_the_parts_of_a_pull_request(patch: Patch):
     text = patch.text.read_text()
-    subject = re.search(r"^Subject: \[PATCH\] (.*(?:\n .*)*)", patch.path.read_text(), re.M)
-    assert text.splitlines()[0] == "# " + subject[1].replace("\n", "")
+    assert text.splitlines()[0] == "# " + patch.subject
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert headings == ["The problem", "Demonstration", "The fix", "Existing users"]
+    assert headings == ["The problem", "Demonstration", "The fix", "Existing users", "Related"]
     compile(patch.demo, patch.text.name, "exec")
     before, after = patch.printed
     assert before.strip()
@@ -101,6 +111,17 @@ def test_readme_lists_every_patch(project: str):
             assert f"{release.folder.name}/{patch.text.name}" in readme
 
 
+def test_patches_come_after_what_they_need():
+    for release in releases():
+        for patch in release.patches:
+            assert all(needed.number < patch.number for needed in release.needs(patch))
+
+
+def test_unknown_patch_is_a_clear_error():
+    with pytest.raises(CheckError, match=r"scikit-learn has no patch 7; there are \[1\]"):
+        releases(("scikit-learn",))[0].patch(7)
+
+
 def test_outcome_counts_by_file():
     outcome = Outcome(
         "PASSED a/test_one.py::test_x[1]\nFAILED a/test_one.py::test_y - assert 0\n"
@@ -125,7 +146,7 @@ def test_table_shows_problems():
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="needs a command that fails")
 def test_missing_network_is_one_clear_message(tmp_path):
-    with pytest.raises(source.CheckError, match="pip could not fetch the source package umap"):
+    with pytest.raises(CheckError, match="pip could not fetch the source package umap"):
         source.fetch(releases()[0], Path(shutil.which("false")), tmp_path)
 
 

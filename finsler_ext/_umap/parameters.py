@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
+from umap import UMAP
 from umap.umap_ import find_ab_params
 
 from finsler_ext._input import LENGTHS, AsFitted, as_stored, canonical, check_whole, readable
@@ -17,6 +19,12 @@ from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 from finsler_ext.layout.height_mode import check_height
 
 __all__ = ["check_finsler_parameters", "checked_data", "upstream_validation"]
+
+# umap-learn's progress bar, which it may or may not write into tqdm_kwds.
+PROGRESS_BAR = {
+    "desc": "Epochs completed",
+    "bar_format": "{desc}: {percentage:3.0f}%| {bar} {n_fmt}/{total_fmt} [{elapsed}]",
+}
 
 
 def checked_data(model, X, ensure_all_finite, reset=True):
@@ -79,6 +87,10 @@ def upstream_validation(model, X) -> Iterator[None]:
     given = dict(vars(model))
     # umap tries a callable metric on rows drawn from the global generator.
     global_state = np.random.get_state() if callable(model.metric) else None
+    # A later umap-learn may read parameters that FinslerUMAP does not know.
+    for name, parameter in inspect.signature(UMAP).parameters.items():
+        if name not in given:
+            setattr(model, name, parameter.default)
     model._raw_data = X
     model._initial_alpha = model.learning_rate
     knn = (*model.precomputed_knn, None)[:3]
@@ -94,12 +106,14 @@ def upstream_validation(model, X) -> Iterator[None]:
     try:
         yield
         model._angular = model.angular_rp_forest
-        model._bar_kwds = model.tqdm_kwds
+        model._bar_kwds = PROGRESS_BAR | (model.tqdm_kwds or {})
         model._n_epochs_list = model.n_epochs_list
         model._given_knn = (model.knn_indices, model.knn_dists, model.knn_search_index)
     finally:
         # scikit-learn's convention: fit adds no public attribute without a final underscore.
         for name in ("knn_indices", "knn_dists", "knn_search_index", "n_epochs_list"):
+            vars(model).pop(name, None)
+        for name in inspect.signature(UMAP).parameters:
             vars(model).pop(name, None)
         for name, value in given.items():
             setattr(model, name, value)
