@@ -2,6 +2,9 @@
 
 import sys
 
-from finsler_ext.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    try:
+        from finsler_ext.cli import main
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(main())

@@ -7,6 +7,8 @@ from numbers import Number
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._input import checked_structure
+
 __all__ = ["read_transitions", "representation", "store", "stored_neighbors"]
 
 # Weight of the cosines in a velocity graph: scvelo's own, p_ij ∝ exp(10 cos_ij).
@@ -29,31 +31,36 @@ def representation(adata, use_rep: str | None):
             "sc.pp.pca first, or use 'X'."
         )
     if scipy.sparse.issparse(features):
-        return scipy.sparse.csr_matrix(features), use_rep
+        return scipy.sparse.csr_matrix(checked_structure(features, use_rep)), use_rep
     return np.asarray(features), use_rep
 
 
 def stored_neighbors(adata, stored: str):
-    """Indices and distances of the neighbours of each cell, the cell itself first."""
+    """Indices and distances of the neighbours of each cell, the cell itself first.
+
+    Cells may have different numbers of neighbours; −1 and inf fill up the rows.
+    """
     key = adata.uns[stored].get("distances_key", "distances")
     if key not in adata.obsp:
         raise ValueError(f"uns[{stored!r}] names obsp[{key!r}], which is not there.")
-    graph = scipy.sparse.csr_array(adata.obsp[key])
+    graph = scipy.sparse.csr_array(checked_structure(adata.obsp[key], f"obsp[{key!r}]"), copy=True)
     graph.sum_duplicates()
-    count = np.diff(graph.indptr)
-    k = int(count.min())
-    if k < 1:
+    n, entries = graph.shape[0], graph.tocoo()
+    away = entries.row != entries.col
+    source, target, length = entries.row[away], entries.col[away], entries.data[away]
+    count = np.bincount(source, minlength=n)
+    if count.min(initial=1) < 1:
         raise ValueError(
             f"obsp[{key!r}] has cells without any neighbour. Run sc.pp.neighbors again."
         )
-    source = np.repeat(np.arange(graph.shape[0]), count)
-    order = np.lexsort((graph.data, source))
-    near = (np.concatenate([[0], np.cumsum(count)[:-1]])[:, None] + np.arange(k)).ravel()
-    chosen = order[near]
-    n = graph.shape[0]
-    indices = np.column_stack([np.arange(n), graph.indices[chosen].reshape(n, k)])
-    distances = np.column_stack([np.zeros(n), graph.data[chosen].reshape(n, k)])
-    return indices.astype(np.int32), distances.astype(np.float32)
+    order = np.lexsort((target, length, source))
+    source, target, length = source[order], target[order], length[order]
+    place = np.arange(source.size) - (np.cumsum(count) - count)[source] + 1
+    indices = np.full((n, count.max() + 1), -1, dtype=np.int32)
+    distances = np.full(indices.shape, np.inf, dtype=np.float32)
+    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
+    indices[source, place], distances[source, place] = target, length
+    return indices, distances
 
 
 def read_transitions(adata, transitions):
@@ -72,6 +79,8 @@ def read_transitions(adata, transitions):
                 f"transitions={name!r} is not in obsp ({', '.join(adata.obsp) or 'empty'})."
             )
         transitions = adata.obsp[name]
+    if scipy.sparse.issparse(transitions):
+        checked_structure(transitions, "transitions")
     T = scipy.sparse.csr_matrix(transitions, dtype=np.float64)
     if T.shape != (adata.n_obs, adata.n_obs):
         raise ValueError(

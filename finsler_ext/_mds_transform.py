@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._input import readable
 from finsler_ext._mds_input import ROUNDING, is_symmetric
 from finsler_ext.dissimilarity.directed_distances import distances_of_new
 from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
@@ -19,6 +20,7 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
         symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
         back = there.copy() if symmetric else np.full_like(there, np.nan)
     else:
+        incoming = readable(incoming, "incoming", missing=np.nan)
         back = _with_nan(incoming)
         if back.shape != there.shape:
             raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
@@ -54,8 +56,11 @@ def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray
         given = np.asarray(model.local_scale, dtype=np.float64)
         level = np.exp(np.log(given).mean())
         new_scale = np.asarray(local_scale, dtype=np.float64) / level
-        if new_scale.shape != (X.shape[0],) or not np.all(new_scale > 0):
-            raise ValueError("local_scale must have a positive entry for every new point.")
+        positive = np.isfinite(new_scale) & (new_scale > 0)
+        if new_scale.shape != (X.shape[0],) or not positive.all():
+            raise ValueError("local_scale must have a positive, finite entry for every new point.")
+    elif local_scale is not None:
+        raise ValueError("local_scale: the model was fitted without an array of scales.")
     return distances_of_new(
         X,
         model._X,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import numba
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # Below this many rows a hand-over between threads costs more than it saves.
 MIN_ROWS_PER_THREAD = 1024
@@ -69,37 +69,80 @@ class RowPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+_process_with_openmp: int | None = None
+
+
+def refuse_after_fork() -> None:
+    """GNU's OpenMP ends a forked process that uses it after its parent did, with no exception."""
+    global _process_with_openmp
+    if _process_with_openmp not in (None, os.getpid()) and numba.threading_layer() == "omp":
+        raise RuntimeError(
+            "NN-descent cannot run here: this process was forked from one that had run it, and "
+            "OpenMP does not survive a fork. Start processes with multiprocessing's 'spawn' or "
+            "'forkserver', or fit fewer than 4096 rows before the fork."
+        )
+    _process_with_openmp = os.getpid()
+
+
 @contextmanager
 def numba_threads(n_threads: int) -> Iterator[None]:
     """Limit numba's own parallel loops, and restore the limit whatever happens."""
+    refuse_after_fork()
     before = numba.get_num_threads()
     numba.set_num_threads(max(1, min(n_threads, numba.get_num_threads())))
     try:
-        yield
+        with plain_interrupt():
+            yield
     finally:
         numba.set_num_threads(before)
 
 
+@contextmanager
+def plain_interrupt() -> Iterator[None]:
+    """Ctrl-C in a compiled function that holds Python objects comes as a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        earlier: BaseException | None = error
+        while earlier is not None and not isinstance(earlier, KeyboardInterrupt):
+            earlier = earlier.__cause__ or earlier.__context__
+        if earlier is not None:
+            raise KeyboardInterrupt from None
+        raise
+
+
 class _OneBlasThread:
-    """The limit is the process's: the first to enter sets it, the last to leave lifts it."""
+    """The limit is the process's: the first to enter sets it, the last to leave lifts it.
+
+    threadpoolctl (3.8) lets a single thread set the limit of OpenBLAS, and ignores all
+    others without a word. Entries are counted here, so threads do not fight over it.
+    """
 
     def __init__(self):
         self._lock = threading.Lock()
         self._inside = 0
-        self._limits = None
+        self._before: list = []
 
     def enter(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limits = threadpool_limits(1)
+                libraries = ThreadpoolController().lib_controllers
+                self._before = [(library, library.get_num_threads()) for library in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
             self._inside += 1
 
     def leave(self) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0 and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
+            if self._inside == 0:
+                for library, n_threads in self._before:
+                    _set_threads(library, n_threads)
+                self._before = []
+
+
+def _set_threads(library, n_threads: int) -> None:
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
 _blas = _OneBlasThread()

@@ -8,6 +8,7 @@ from openTSNE import initialization as upstream
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_random_state
 
+from finsler_ext._input import large_offset
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.initial import spectral_map
 
@@ -69,6 +70,8 @@ def _principal(X, columns, random_state):
     """Principal components; what the data cannot fill stays at zero until it is shaken."""
     found = min(columns, *X.shape) if not scipy.sparse.issparse(X) else min(columns, X.shape[1] - 1)
     start = np.zeros((X.shape[0], columns))
+    offset = large_offset(X)
+    X = X if offset is None else X - offset
     if found > 0 and (scipy.sparse.issparse(X) or np.ptp(X, axis=0).any()):
         solver = TruncatedSVD if scipy.sparse.issparse(X) else PCA
         start[:, :found] = solver(found, random_state=random_state).fit_transform(X)

@@ -14,6 +14,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._input import (
+    LENGTHS,
+    as_stored,
+    canonical,
+    check_whole,
+    large_offset,
+    readable,
+    without_extremes,
+)
 from finsler_ext._mds_columns import COLUMNS
 from finsler_ext._mds_functions import finsler_mds_gd, finsler_smacof
 from finsler_ext._mds_input import (
@@ -192,6 +201,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def _fit(self, X, weights) -> None:
+        if self.n_components != "auto":
+            check_whole("n_components", self.n_components)
         n_threads = resolve_n_jobs(self.n_jobs)
         max_iter = self.max_iter
         if max_iter is None:
@@ -247,8 +258,14 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         if self._is_precomputed():
+            if local_scale is not None:
+                raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
             there, back = given_distances(self, X, incoming)
         else:
+            if incoming is not None:
+                raise ValueError(
+                    "incoming is for metric='precomputed'; other metrics give it themselves."
+                )
             there, back = constructed_distances(self, X, local_scale)
         placed = place_points(
             self.embedding_, there, back, self.omega_norm_, resolve_n_jobs(self.n_jobs)
@@ -262,19 +279,32 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _validated(self, X, *, reset: bool):
-        if scipy.sparse.issparse(X) or self._is_precomputed():
+        pairs = self._is_precomputed()
+        X = readable(X, missing=np.nan if pairs else None)
+        if scipy.sparse.issparse(X) or pairs:
             X = plain(X)
-        if self._is_precomputed():
+        if pairs:
             check_range(X)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
             accept_sparse="csr",
             # Unknown pairs of a directed matrix are nan or inf; others are checked with it.
-            ensure_all_finite=not self._is_precomputed(),
+            ensure_all_finite=not pairs,
         )
+        if pairs:
+            return X
+        X = canonical(without_extremes(X, single=True, new=not reset))
+        if not reset:
+            X = as_stored(X, self._X)
+        elif isinstance(self.metric, str) and self.metric in LENGTHS:
+            self._offset = large_offset(X)
+        else:
+            self._offset = None
+        return X if self._offset is None else X - self._offset
 
     def _directed_input(self, X, weights, n_threads) -> DirectedInput:
         """Directed dissimilarities of the training points; remembers what transform needs."""

@@ -7,6 +7,7 @@ openTSNE.sklearn.TSNE is of openTSNE.TSNE.
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 
 import numpy as np
 import openTSNE
@@ -15,6 +16,8 @@ from openTSNE.affinity import Affinities
 from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
+from finsler_ext._input import canonical, check_whole, readable, without_extremes
+from finsler_ext._threads import resolve_n_jobs
 from finsler_ext._tsne_start import initial_embedding, is_symmetric
 from finsler_ext.dissimilarity.directed_input import check_range, marked, opened
 from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
@@ -157,8 +160,7 @@ class FinslerTSNE(openTSNE.TSNE):
         check_dof(self.dof)
         if self.omega_norm != AUTO or not isinstance(self.omega_norm, str):
             check_omega_norm(self.omega_norm)
-        if not isinstance(self.n_components, (int, np.integer)) or self.n_components < 1:
-            raise ValueError(f"n_components must be a positive integer, got {self.n_components!r}.")
+        check_whole("n_components", self.n_components)
         if X is None:
             return None
         precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
@@ -166,15 +168,17 @@ class FinslerTSNE(openTSNE.TSNE):
         if precomputed:
             check_range(data.X)
         X = check_array(
-            data.X,
+            readable(data.X, missing=np.inf if precomputed else None),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
             ensure_min_samples=2,
             # Missing pairs of a directed matrix are nan or inf; others are checked with it.
             ensure_all_finite=not precomputed,
         )
         data.name_points(self)
-        return marked(X, np.inf) if precomputed else X
+        X = marked(X, np.inf) if precomputed else X
+        return without_extremes(canonical(X, keep_zeros=precomputed))
 
     def _check_affinities(self, X, affinities):
         if affinities is None:
@@ -224,6 +228,7 @@ class FinslerTSNE(openTSNE.TSNE):
             negative_gradient_method=gradient,
             dof=check_dof(self.dof),
             momentum=self.final_momentum,
+            n_jobs=resolve_n_jobs(None) if self.n_jobs is None else self.n_jobs,
             **{name: getattr(self, name) for name in _PASSED_ON},
         )
 
@@ -379,6 +384,16 @@ class FinslerTSNE(openTSNE.TSNE):
     def __setstate__(self, state):
         super().__setstate__(complete_old_state(dict(state)))
 
+    def __deepcopy__(self, memo):
+        """deepcopy by the route of pickle: numpy's own loses what an embedding carries."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for name, value in vars(self).items():
+            embedding = isinstance(value, TSNEEmbedding)
+            copied_value = deepcopied(value, memo) if embedding else deepcopy(value, memo)
+            setattr(copied, name, copied_value)
+        return copied
+
     def _say(self, message: str) -> None:
         if self.verbose:
             print(message)
@@ -392,11 +407,18 @@ _PASSED_ON = (
     "ints_in_interval",
     "max_grad_norm",
     "max_step_norm",
-    "n_jobs",
     "verbose",
     "callbacks",
     "callbacks_every_iters",
 )
+
+
+def deepcopied(embedding: TSNEEmbedding, memo: dict) -> TSNEEmbedding:
+    rebuild, arguments, state = embedding.__reduce__()
+    copied = rebuild(*arguments)
+    copied.__setstate__(deepcopy(state, memo))
+    memo[id(embedding)] = copied
+    return copied
 
 
 def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:

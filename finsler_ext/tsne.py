@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext import opentsne
+from finsler_ext._input import readable
 from finsler_ext.dissimilarity.directed_input import (
     Opened,
     check_range,
@@ -148,17 +149,28 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             In place of those that the parameters describe; `P` may be directed.
         initialization : array, optional
             In place of the parameter of the same name.
+
+        An error leaves the model as it was, and so does Ctrl-C if it was fitted before; otherwise
+        ``embedding_`` is then what was reached.
         """
-        data = Opened(None)
-        if X is not None:
-            data = opened(X, precomputed=self.metric == "precomputed")
-            X = self._validated(data.X, reset=True)
-        super().fit(X, affinities, initialization)
-        data.name_points(self)
-        self._directed_distances = self.metric == "precomputed" and X is not None and is_directed(X)
-        self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
-        warn_of_cycles(self.gradient_share_, stacklevel=2)
-        self._n_features_out = self.n_components
+        before = dict(vars(self))
+        try:
+            data = Opened(None)
+            if X is not None:
+                data = opened(X, precomputed=self.metric == "precomputed")
+                X = self._validated(data.X, reset=True)
+            super().fit(X, affinities, initialization)
+            data.name_points(self)
+            given = self.metric == "precomputed" and X is not None
+            self._directed_distances = given and is_directed(X)
+            self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
+            warn_of_cycles(self.gradient_share_, stacklevel=2)
+            self._n_features_out = self.n_components
+        except BaseException as error:
+            if isinstance(error, Exception) or "embedding_" in before:
+                vars(self).clear()
+                vars(self).update(before)
+            raise
         return self
 
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
@@ -267,11 +279,12 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
             check_range(X)
         X = validate_data(
             self,
-            X,
+            readable(X, missing=np.inf if pairwise else None),
             reset=reset,
             skip_check_array=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            order="C",
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite=not pairwise,
         )

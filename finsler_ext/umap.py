@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from umap import UMAP
 from umap.utils import ts
 
+from finsler_ext._input import AsFitted
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext._umap.composition import combined_graph, combined_parameters
 from finsler_ext._umap.embedding import embed
@@ -137,6 +138,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     # One-sided negatives are biased; only an ablation asks for them.
     _two_sided = True
+    # How the data were moved and scaled; fit replaces it for data that float32 cannot hold.
+    _as_fitted = AsFitted()
 
     def __init__(
         self,

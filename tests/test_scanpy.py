@@ -159,3 +159,29 @@ def test_errors_name_the_way_out(developing, call, message):
 def test_stored_neighbours_keep_their_number(cells):
     with pytest.raises(ValueError, match="use_rep='X_pca'"):
         fsc.umap(cells, n_neighbors=5)
+
+
+def test_a_cell_with_few_neighbours_does_not_cut_the_others(cells):
+    want, lengths = stored_neighbors(cells, "neighbors")
+    cells = cells.copy()
+    stored = cells.obsp["distances"].tolil()
+    lost = want[5, 4:]
+    stored[5, lost] = 0.0
+    cells.obsp["distances"] = stored.tocsr()
+    cells.obsp["distances"].eliminate_zeros()
+    indices, distances = stored_neighbors(cells, "neighbors")
+    others = np.arange(len(want)) != 5
+    assert np.array_equal(indices[others], want[others])
+    assert np.array_equal(distances[others], lengths[others])
+    assert (indices[5] >= 0).sum() == 4
+    assert np.isinf(distances[5, 4:]).all()
+    fsc.umap(cells, n_components=3)
+    assert np.isfinite(cells.obsm["X_finsler_umap"]).all()
+
+
+def test_a_broken_graph_is_refused(cells):
+    cells = cells.copy()
+    cells.obsp["distances"] = cells.obsp["distances"].copy()
+    cells.obsp["distances"].indices[3] = 10**6
+    with pytest.raises(ValueError, match="obsp\\['distances'\\] is a broken sparse matrix"):
+        fsc.umap(cells)

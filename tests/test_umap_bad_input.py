@@ -49,7 +49,6 @@ def test_bad_parameters_are_named(few_digits, kwds, match):
     [
         (np.full((20, 3), np.nan), "NaN"),
         (np.full((20, 3), np.inf), "infinity"),
-        (np.full((20, 3), 1e300), "infinity|large"),
         (np.empty((0, 3)), "0 sample"),
         (np.empty((20, 0)), "0 feature"),
         (np.zeros(20), "2D"),

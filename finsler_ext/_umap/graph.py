@@ -11,8 +11,9 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import dissimilarity
+from finsler_ext._input import UNITLESS, readable
 from finsler_ext.dissimilarity.neighbors import block_function
-from finsler_ext.dissimilarity.supervision import intersect_with_target
+from finsler_ext.dissimilarity.supervision import categories, intersect_with_target
 from finsler_ext.metrics import is_directed
 
 __all__ = [
@@ -43,6 +44,10 @@ def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
     model._small_data = model._asymmetric_metric = model._directed_distances = False
     indices, distances, search_index = model._given_knn
     if distances is not None:
+        indices, distances = _checked_knn(indices, distances, n)
+        if not model._as_fitted.plain:
+            search_index = None  # it was built in other units
+        distances = model._as_fitted.scaled(distances)
         found = dissimilarity.with_self_first(indices[:, :k], distances[:, :k], search_index)
     elif model.metric == "precomputed":
         found = dissimilarity.precomputed_neighbors(X, k)
@@ -53,6 +58,28 @@ def find_neighbors(model, X, random_state) -> dissimilarity.DirectedNeighbors:
     model._n_edges_removed = int(cut.sum())
     found.indices[cut], found.distances[cut] = -1, np.inf
     return found
+
+
+def _checked_knn(indices, distances, n: int):
+    """A user's neighbours, or a ValueError; rows that are not in order of distance are sorted."""
+    if indices.dtype.kind not in "iu":
+        raise ValueError(
+            f"precomputed_knn[0] must hold row numbers (integers), got {indices.dtype}. Are "
+            "indices and distances swapped?"
+        )
+    if indices.min() < -1 or indices.max() >= n:
+        raise ValueError(
+            f"precomputed_knn[0] must hold row numbers from 0 to {n - 1}, or -1 where a neighbour "
+            f"is missing; got {indices.min()} to {indices.max()}."
+        )
+    distances = np.where(indices < 0, np.inf, distances)
+    if np.isnan(distances).any() or distances.min() < 0:
+        raise ValueError("precomputed_knn[1]: distances must be neither negative nor NaN.")
+    if (distances[:, 1:] < distances[:, :-1]).any():
+        order = np.argsort(distances, axis=1, kind="stable")
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+    return indices, distances
 
 
 def _search(model, X, k, random_state):
@@ -72,13 +99,20 @@ def _search(model, X, k, random_state):
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
         euclidean = model.metric in ("euclidean", "l2")
-        return dissimilarity.exact_neighbors(
-            X,
-            k,
-            metric=model.metric if euclidean else model._input_distance_func,
-            metric_kwds=pair_kwds(model, X),
-            n_threads=model._n_threads,
-        )
+        try:
+            return dissimilarity.exact_neighbors(
+                X,
+                k,
+                metric=model.metric if euclidean else model._input_distance_func,
+                metric_kwds=pair_kwds(model, X),
+                n_threads=model._n_threads,
+                name=model.metric if isinstance(model.metric, str) else None,
+            )
+        except ZeroDivisionError:
+            raise ValueError(
+                f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
+                "Leave them out, or choose another metric."
+            ) from None
     values = X.data if sparse else X
     if values.size and np.abs(values).max() > LARGEST:
         raise ValueError(
@@ -135,6 +169,8 @@ def build_graph(model, X, neighbors):
         n_threads=model._n_threads,
     )
     model.local_scale_ = dissimilarity.mean_neighbor_distance(neighbors.distances)
+    if model._as_fitted.exponent and model.metric not in UNITLESS:
+        model.local_scale_ = np.ldexp(model.local_scale_, model._as_fitted.exponent)
     model._density_sigmas = model._sigmas
     if model._given_scale is not None:
         model._sigmas = dissimilarity.relative_scale(model._given_scale, model._sigmas)
@@ -166,7 +202,10 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
         return
     if model.target_metric == "string":
         y = np.asarray(y)
+    elif model.target_metric == "categorical":
+        y = categories(y, ensure_all_finite)
     else:
+        y = readable(y, "y")
         y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()

@@ -49,4 +49,7 @@ def inverse_rows(model, Y):
     mean = scipy.sparse.csr_matrix(
         (weight.ravel(), (row, number[near].ravel())), shape=(len(Y), len(model.embedding_))
     )
-    return (mean @ model._raw_data).astype(np.float32)
+    rows = mean @ model._raw_data
+    if not model._as_fitted.plain:
+        return model._as_fitted.undo(rows)  # float32 may not hold it
+    return rows.astype(np.float32)

@@ -26,8 +26,8 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
 
     Rows equal to a training row return what that row was given in fit.
     """
-    X = checked_data(model, X, ensure_all_finite, reset=False)
     check_own_data(model, "transform")
+    X = checked_data(model, X, ensure_all_finite, reset=False)
     if incoming is not None:
         incoming = _checked_incoming(model, X, incoming)
     if local_scale is not None:

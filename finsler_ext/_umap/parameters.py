@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from umap import UMAP
 from umap.umap_ import find_ab_params
 
+from finsler_ext._input import LENGTHS, AsFitted, as_stored, canonical, check_whole, readable
 from finsler_ext.dissimilarity import AFFINITIES
 from finsler_ext.dissimilarity.directed_input import check_range, marked, plain
 from finsler_ext.layout.height_mode import check_height
@@ -27,30 +28,57 @@ PROGRESS_BAR = {
 
 
 def checked_data(model, X, ensure_all_finite, reset=True):
+    """X as float32 (or bits), at the place and in the unit that the model computes in.
+
+    With ``reset``, sets ``model._as_fitted``; otherwise X is treated as the training rows were.
+    """
     bits = model.metric in ("bit_hamming", "bit_jaccard")
-    precomputed = isinstance(model.metric, str) and model.metric == "precomputed"
-    if precomputed:
+    pairs = isinstance(model.metric, str) and model.metric == "precomputed"
+    masked = np.inf if pairs else np.nan
+    X = readable(X, missing=None if ensure_all_finite is True and not pairs else masked)
+    if pairs:
         X = plain(X)
-        check_range(X, np.float32)
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-        X = validate_data(
-            model,
-            X,
-            reset=reset,
-            dtype=np.uint8 if bits else np.float32,
-            order="C",
-            accept_sparse=False if bits else "csr",
-            # Missing pairs of a directed matrix are nan or inf; others are checked with it.
-            ensure_all_finite=False if precomputed else ensure_all_finite,
-        )
-    if precomputed:
+        check_range(X)
+    X = validate_data(
+        model,
+        X,
+        reset=reset,
+        dtype=np.uint8 if bits else _exact_dtype(X),
+        order="C",
+        accept_sparse=False if bits else "csr",
+        # Missing pairs of a directed matrix are inf; other values are checked with it.
+        ensure_all_finite=False if pairs else ensure_all_finite,
+    )
+    if pairs:
         X = marked(X, np.inf, square=reset)
-    if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_matrix(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    return X
+    if reset:
+        model._as_fitted = AsFitted() if bits else AsFitted.of(X, model.metric)
+    elif model._raw_data is not None:
+        X = as_stored(X, model._raw_data)
+    if not bits:
+        X = _single(model, X, finite=not pairs and ensure_all_finite)
+    return canonical(X, keep_zeros=pairs)
+
+
+def _exact_dtype(X):
+    """float32 for what it holds exactly, so that images need no float64 copy; or float64."""
+    dtype = getattr(X, "dtype", None)
+    short = isinstance(dtype, np.dtype) and dtype.kind in "iub" and dtype.itemsize <= 2
+    return np.float32 if short else [np.float64, np.float32]
+
+
+def _single(model, X, finite):
+    with np.errstate(over="ignore", under="ignore"):
+        # copy=False: like scikit-learn, data that are float32 already are not copied
+        single = model._as_fitted.apply(X).astype(np.float32, copy=False)
+    values = single.data if scipy.sparse.issparse(single) else single
+    # X itself was checked, so what is infinite now has become so
+    if finite and values.size and np.isinf(np.fmax.reduce(np.abs(values), axis=None)):
+        raise ValueError(
+            f"X contains a value too large for dtype('float32') (infinity) in "
+            f"metric={model.metric!r}. Divide X by a constant."
+        )
+    return single if scipy.sparse.issparse(single) else np.ascontiguousarray(single)
 
 
 @contextmanager
@@ -94,6 +122,7 @@ def upstream_validation(model, X) -> Iterator[None]:
 
 
 def check_finsler_parameters(model, X):
+    check_whole("n_components", model.n_components)
     if model.densmap or model.output_dens:
         raise ValueError(
             "densmap and output_dens are not available in a Randers space: its volume is not "
@@ -105,6 +134,9 @@ def check_finsler_parameters(model, X):
             f"output_metric={model.output_metric!r} is not available: the embedding space is "
             "a Randers space over the Euclidean plane. Use umap.UMAP for other output metrics."
         )
+    if model.metric in LENGTHS or model.metric == "precomputed":  # cosines have no unit
+        limit = float(model._disconnection_distance)
+        model._disconnection_distance = float(model._as_fitted.scaled(limit))
     if model.affinity not in AFFINITIES:
         raise ValueError(f"affinity must be one of {AFFINITIES}, got {model.affinity!r}.")
     columns = model.init.shape[1] if getattr(model.init, "ndim", 0) == 2 else None

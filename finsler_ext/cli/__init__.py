@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 
+from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
 
 __all__ = ["main"]
@@ -28,31 +30,54 @@ examples:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = _parser().parse_args(argv)
-    prefix = "finsler-ext"
-    try:
-        if options.command == "demo":
-            from finsler_ext.cli.demo import demo
+    with Interrupts() as interrupts:
+        try:
+            options = _parser().parse_args(argv)
+            code = _run(options, interrupts)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            return _nobody_reads()
+        except KeyboardInterrupt:
+            return _say(interrupts.report(), INTERRUPTED)
+        except Exception as error:
+            return _failed(error, interrupts)
 
-            return demo(options)
-        from finsler_ext.cli.embed import embed
 
-        return embed(options)
-    except KeyboardInterrupt:
-        print(f"{prefix}: interrupted, nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    except (UsageError, ValueError, OSError, ModuleNotFoundError, MemoryError) as error:
-        print(f"{prefix}: {one_line(error)}", file=sys.stderr)
-        return 2
-    except Exception as error:
-        if os.environ.get("FINSLER_DEBUG"):
-            raise
-        print(
-            f"{prefix}: unexpected {type(error).__name__}: {one_line(error)} "
-            "(FINSLER_DEBUG=1 shows where)",
-            file=sys.stderr,
-        )
-        return 1
+def _run(options, interrupts: Interrupts) -> int:
+    if options.command == "demo":
+        from finsler_ext.cli.demo import demo
+
+        return demo(options, interrupts)
+    from finsler_ext.cli.embed import embed
+
+    return embed(options, interrupts)
+
+
+def _failed(error: Exception, interrupts: Interrupts) -> int:
+    if interrupts.seen:  # whatever the interrupted code made of it
+        return _say(interrupts.report(), INTERRUPTED)
+    written = interrupts.written
+    done = f" ({' and '.join(written)} had been written)" if written else ""
+    if isinstance(error, (UsageError, ValueError, OSError, ModuleNotFoundError, MemoryError)):
+        return _say(one_line(error) + done, 2)
+    if os.environ.get("FINSLER_DEBUG"):
+        raise error
+    what = f"unexpected {type(error).__name__}: {one_line(error)}"
+    return _say(f"{what} (FINSLER_DEBUG=1 shows where){done}", 1)
+
+
+def _say(message: str, code: int) -> int:
+    with suppress(BrokenPipeError):
+        print(f"finsler-ext: {message}", file=sys.stderr)
+    return code
+
+
+def _nobody_reads() -> int:
+    """The files are written, and the reader of the report has left: nothing has gone wrong."""
+    # Python flushes stdout once more when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -80,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_drift,
         help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
     )
-    embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
+    embed.add_argument(
+        "--label", metavar="COLUMN", help="colour by this, do not embed it; written as it is"
+    )
     embed.add_argument(
         "--drop", metavar="COLUMN", action="append", default=[], help="leave this column out"
     )
@@ -90,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument(
         "--standardize", action="store_true", help="divide each column by its spread first"
     )
+    embed.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line of a csv file names the columns, or is a row (default: it is a header "
+        "if it has text above numbers, and a row if it has no text)",
+    )
+    embed.add_argument("--index", metavar="COLUMN", help="column that names the rows")
     embed.add_argument("--metric", help="distance between rows (default euclidean)")
     embed.add_argument("--array", metavar="NAME", help="array of an npz file to embed")
     embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")

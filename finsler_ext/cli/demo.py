@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
+from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import save_figure
 
 __all__ = ["demo"]
 
 
-def demo(options) -> int:
+def demo(options, interrupts: Interrupts) -> int:
     picture = save_figure(options.output)  # complains now rather than after the work
     from sklearn.datasets import load_digits
 
@@ -24,9 +25,11 @@ def demo(options) -> int:
     started = time.perf_counter()
     model = FinslerUMAP(omega_norm=options.omega_norm, random_state=options.seed).fit(X)
     seconds = time.perf_counter() - started
+    interrupts.check()
     with picture(2) as (left, right):
         plot_map(model, color=digit, ax=left).set_title("map, coloured by digit")
         plot_map(model, ax=right).set_title(f"map, coloured by height (ω = {options.omega_norm:g})")
+    interrupts.written.append(options.output)
     print(
         f"Embedded {len(X)} digits in {seconds:.1f} s at omega_norm={options.omega_norm:g}; "
         f"picture in {options.output}. {verdict(model.skew_fidelity_)}"

@@ -12,10 +12,18 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._files import encodable
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
-from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
+from finsler_ext.cli.interrupts import Interrupts
+from finsler_ext.cli.output import (
+    check_output,
+    check_plot,
+    label_column,
+    write_output,
+    write_plot,
+)
 from finsler_ext.cli.tables import UNEQUAL, Table, read_table
-from finsler_ext.cli.usage import UsageError, one_line
+from finsler_ext.cli.usage import UsageError, one_line, shown_path
 
 __all__ = ["embed"]
 
@@ -30,16 +38,17 @@ MDS_PATIENCE = 1000
 TSNE_STRIDE = 10
 
 
-def embed(options) -> int:
+def embed(options, interrupts: Interrupts | None = None) -> int:
+    interrupts = interrupts or Interrupts()
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
-    data = read_directed(source, options) if options.directed else read_table(source, options)
+    data = _read(source, options)
     if isinstance(data, Directed) and data.how:
-        print(f"finsler-ext: note: read {source}: {data.how}", file=sys.stderr)
+        print(f"finsler-ext: note: read {shown_path(source)}: {data.how}", file=sys.stderr)
     check_output(output, source)
     if options.plot is not None:
-        check_plot(Path(options.plot), len(data.rows))
+        check_plot(Path(options.plot), len(data.rows), source, output)
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.cli.verdict import columns_why, shown_share, verdict
     from finsler_ext.drift_choice import check_drift_parameter
@@ -52,27 +61,51 @@ def embed(options) -> int:
         warnings.simplefilter("always", UserWarning)
         try:
             model = _fitted(method, data, options)
-        except ValueError as error:
-            if options.metric and "metric" in str(error):
-                raise UsageError(f"--metric {options.metric}: {error}") from None
+        except (UsageError, MemoryError, OSError, ModuleNotFoundError):
+            raise
+        except Exception as error:  # what a metric does with data it is not meant for
+            given = options.metric and options.metric not in ("euclidean", "l2")
+            if given and (not isinstance(error, ValueError) or "metric" in str(error)):
+                raise UsageError(f"--metric {options.metric}: {one_line(error)}") from None
             raise
         seconds = time.perf_counter() - started
+        interrupts.check()
         write_output(output, model.embedding_, data.rows, data.label, options.label)
-        written = [str(output)]
+        interrupts.written.append(shown_path(output))
         if options.plot is not None:
-            title = f"{source.name}, {NAMES[method]}"
+            title = encodable(f"{source.name}, {NAMES[method]}")
             write_plot(Path(options.plot), model, data.label, options.label, data.rows, title)
-            written.append(options.plot)
+            interrupts.written.append(shown_path(options.plot))
+    if options.label is not None and label_column(options.label) != options.label:
+        note = f"the label {options.label!r} is column {label_column(options.label)!r}"
+        print(f"finsler-ext: note: {note}", file=sys.stderr)
     for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
         print(f"finsler-ext: note: {line}", file=sys.stderr)
     fidelity = verdict(model.skew_fidelity_, options.directed)
     if options.directed:
         fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
+    how = data.how if isinstance(data, Table) else ""
     print(
-        f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
-        f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(written)}. {fidelity}"
+        (f"Read {shown_path(source)}: {how}. " if how else "")
+        + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
+        f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(interrupts.written)}. "
+        f"{fidelity}"
     )
     return 0
+
+
+def _read(source: Path, options) -> Table | Directed:
+    if not options.directed:
+        return read_table(source, options)
+    for name in ("header", "index"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} is for rows of points; it has no meaning with --directed")
+    try:
+        return read_directed(source, options)
+    except (TypeError, IndexError, KeyError, AttributeError) as error:
+        raise UsageError(
+            f"{source} cannot be read as directed data: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _check_combinations(options) -> None:
@@ -145,11 +178,12 @@ def _points(data: Table, options):
         raise UsageError(f"{options.file}: all rows are equal, there is nothing to embed")
     varied = np.flatnonzero(spread > 0)
     small, large = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
-    named = not all(name.isdigit() for name in data.columns)  # pixels share a unit
+    # pixels share a unit
+    named = data.columns is not None and not all(name.isdigit() for name in data.columns)
     if named and spread[large] > UNEQUAL * spread[small]:
         print(
-            f"finsler-ext: note: the spread of column {data.columns[large]!r} is "
-            f"{spread[large]:.3g}, that of {data.columns[small]!r} {spread[small]:.3g}; if their "
+            f"finsler-ext: note: the spread of column {data.column(large)!r} is "
+            f"{spread[large]:.3g}, that of {data.column(small)!r} {spread[small]:.3g}; if their "
             "units differ, use --standardize",
             file=sys.stderr,
         )

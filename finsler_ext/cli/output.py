@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from finsler_ext._files import encodable, replaced
+from finsler_ext.cli.header import is_number
+from finsler_ext.cli.labels import colors_of
 from finsler_ext.cli.usage import UsageError, needs
 
 __all__ = ["check_output", "check_plot", "save_figure", "write_output", "write_plot"]
@@ -18,6 +21,9 @@ __all__ = ["check_output", "check_plot", "save_figure", "write_output", "write_p
 TABLES = ("csv", "parquet", "npy")
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg")
 PAGES = ("html", "htm")
+COORDINATES = ("x", "y", "height")
+# With these a spreadsheet begins a formula; a tab or return in front is skipped by some.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # As in `finsler_ext.plot`, which takes too long to import for a look at the options.
 MOST_DOTS, MOST_IN_A_PAGE = 100_000, 500_000
 
@@ -29,15 +35,30 @@ def _suffix(path: Path, option: str, allowed: tuple[str, ...]) -> str:
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {folder}")
-    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+    real = Path(os.path.realpath(path))  # where a link leads to
+    unwritable = real.exists() and not os.access(real, os.W_OK)
+    if real.is_dir() or unwritable or not real.parent.is_dir():
         raise UsageError(f"{option} {path}: cannot be written")
+    if not os.access(real.parent, os.W_OK):
+        raise UsageError(
+            f"{option} {path}: nothing can be written to the folder {real.parent}, where the new "
+            "file is made before it replaces the old one"
+        )
     return suffix
+
+
+def _check_other(path: Path, option: str, *others: Path) -> None:
+    """Links included: a file must not be read and written, or written twice."""
+    for other in others:
+        if os.path.realpath(path) == os.path.realpath(other) or (
+            path.exists() and other.exists() and path.samefile(other)
+        ):
+            raise UsageError(f"{option} {path} is the file {other}; choose another name")
 
 
 def check_output(path: Path, source: Path) -> None:
     suffix = _suffix(path, "--output", TABLES)
-    if path.exists() and path.samefile(source):
-        raise UsageError(f"--output {path} is the file to read; choose another name")
+    _check_other(path, "--output", source)
     if suffix == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise needs("pyarrow", "parquet", f"--output {path}")
 
@@ -49,28 +70,52 @@ def coordinate_names(n_columns: int) -> list[str]:
 
 
 def write_output(path: Path, embedding, rows, label, label_name) -> None:
+    """The table, complete or not at all; see `label_column` for the name of the label."""
     suffix = path.suffix.lower()
     embedding = np.asarray(embedding)
-    if suffix == ".npy":
-        np.save(path, embedding)
-        return
-    axes = coordinate_names(embedding.shape[1])
-    names = ["row", *([] if label is None else [label_name]), *axes]
-    columns = [rows, *([] if label is None else [label.tolist()]), *embedding.T.tolist()]
-    if suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
+    with replaced(path) as file:
+        if suffix == ".npy":
+            np.save(file, embedding)
+            return
+        axes = coordinate_names(embedding.shape[1])
+        names = ["row", *([] if label is None else [label_column(label_name)]), *axes]
+        columns = [_plain(rows), *([] if label is None else [_plain(label)])]
+        if suffix == ".parquet":
+            import pyarrow
+            import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.table(dict(zip(names, columns, strict=True))), path)
-        return
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
+            columns += list(embedding.T)
+            table = pyarrow.table(dict(zip(names, columns, strict=True)))
+            pyarrow.parquet.write_table(table, file)
+            return
+        columns = [[_cell(value) for value in column] for column in columns]
+        columns += embedding.T.tolist()
+        with open(file, "w", encoding="utf-8", newline="") as text:
+            writer = csv.writer(text)
+            writer.writerow([_cell(name) for name in names])
+            writer.writerows(zip(*columns, strict=True))
 
 
-def check_plot(path: Path, n: int) -> None:
+def label_column(name: str) -> str:
+    """The label's own name, unless a column of the embedding has it."""
+    return f"label_{name}" if name in ("row", *COORDINATES) else encodable(name)
+
+
+def _plain(values) -> list:
+    values = values.tolist() if isinstance(values, np.ndarray) else values
+    return [encodable(value) if isinstance(value, str) else value for value in values]
+
+
+def _cell(value):
+    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    if isinstance(value, str) and value.startswith(FORMULA) and not is_number(value):
+        return f"'{value}"
+    return value
+
+
+def check_plot(path: Path, n: int, *others: Path) -> None:
     suffix = _suffix(path, "--plot", (*PICTURES, *PAGES))
+    _check_other(path, "--plot", *others)
     if suffix in PAGES:
         _check_package("plotly", "plot", f"the page {path}")
         if n > MOST_IN_A_PAGE:
@@ -93,7 +138,7 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     if path.suffix.lower().lstrip(".") in PAGES:
         from finsler_ext.plot import explore
 
-        labels = None if label is None else {label_name: label}
+        labels = None if label is None else {label_name: colors_of(label)}
         hover = {"name": np.array(rows, dtype=object)}
         hover = {} if rows == list(range(len(rows))) else hover
         explore(model, path, labels=labels, hover=hover, title=title)
@@ -104,7 +149,7 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     draw = plot_map if np.shape(model.embedding_)[1] > 2 else plot_profile
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
-            draw(model, color=label, label=label_name, ax=axes[0])
+            draw(model, color=colors_of(label), label=label_name, ax=axes[0])
         draw(model, ax=axes[-1])
         axes[0].set_title(title)
 
@@ -123,6 +168,7 @@ def save_figure(path) -> Callable:
         figure = Figure(figsize=(6.7 * panels, 5.4), layout="constrained")
         FigureCanvasAgg(figure)  # needs no display, whatever the user's settings
         yield figure.subplots(1, panels, squeeze=False)[0]
-        figure.savefig(path, dpi=110)
+        with replaced(path) as file:
+            figure.savefig(file, dpi=110)
 
     return figure_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-__all__ = ["OneLineParser", "UsageError", "listed", "needs", "one_line"]
+__all__ = ["OneLineParser", "UsageError", "listed", "needs", "one_line", "shown_path"]
 
 LISTED = 8
 
@@ -20,7 +20,13 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def one_line(error) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    """The message of an error; bytes of a file name that are no text are shown as \\xff."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return shown_path(text)
+
+
+def shown_path(path) -> str:
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def listed(names) -> str:

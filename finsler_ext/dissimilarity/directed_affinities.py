@@ -14,6 +14,7 @@ import scipy.sparse
 from openTSNE.affinity import Affinities
 from scipy.special import expit
 
+from finsler_ext._threads import plain_interrupt
 from finsler_ext.dissimilarity.geodesics import geodesic_neighbors as extend_along_paths
 from finsler_ext.dissimilarity.neighbors import is_asymmetric, with_self_first
 from finsler_ext.dissimilarity.scales import mean_neighbor_distance, relative_scale
@@ -79,7 +80,8 @@ class DirectedAffinities(Affinities):
             )  # fmt: skip
         self.knn_index = knn_index
         distances_between = self._distances_between(data, metric)
-        self.neighbors, self.distances = self.knn_index.build()
+        with plain_interrupt():
+            self.neighbors, self.distances = self.knn_index.build()
         if geodesic_neighbors is not None:
             self._extend(geodesic_neighbors, data, distances_between)
         self.reach = np.where(np.isfinite(self.distances), self.distances, 0.0).max(axis=1)
@@ -183,6 +185,8 @@ class DirectedAffinities(Affinities):
         k = params.pop("k", None)
         k = min(self.neighbors.shape[1] if k is None else int(k), self.n_samples)
         given = params.pop("local_scale", None)
+        if isinstance(self.knn_index, DirectedIndex):
+            data = self.knn_index.admitted(data)
         blocks = []
         for start in range(0, data.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)

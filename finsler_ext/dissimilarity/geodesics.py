@@ -14,6 +14,8 @@ __all__ = ["geodesic_neighbors", "neighbor_graph"]
 BLOCK_ROWS = 256
 # csgraph takes a stored zero for "no edge"; duplicates get this share of the median length.
 ZERO_LENGTH = 1e-9
+# Where all neighbours are duplicates there is no median: shorter than any distance in any unit.
+SHORTEST = 1e-290
 
 
 def neighbor_graph(neighbors: DirectedNeighbors) -> scipy.sparse.csr_array:
@@ -22,7 +24,8 @@ def neighbor_graph(neighbors: DirectedNeighbors) -> scipy.sparse.csr_array:
     row, column = np.nonzero(indices >= 0)
     length = neighbors.distances[:, 1:][row, column].astype(np.float64)
     positive = length[length > 0]
-    length = np.maximum(length, ZERO_LENGTH * (np.median(positive) if positive.size else 1.0))
+    least = ZERO_LENGTH * np.median(positive) if positive.size else SHORTEST
+    length = np.maximum(length, least)
     n = indices.shape[0]
     return scipy.sparse.coo_array((length, (row, indices[row, column])), shape=(n, n)).tocsr()
 

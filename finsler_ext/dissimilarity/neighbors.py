@@ -18,6 +18,7 @@ from numba.core.registry import CPUDispatcher
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+from finsler_ext._input import large_offset
 from finsler_ext._threads import numba_threads, one_blas_thread
 
 __all__ = [
@@ -70,7 +71,13 @@ def with_self_first(indices, distances, search_index=None) -> DirectedNeighbors:
 
 
 def exact_neighbors(
-    X, n_neighbors: int, *, metric: str | Callable = "euclidean", metric_kwds=None, n_threads=1
+    X,
+    n_neighbors: int,
+    *,
+    metric: str | Callable = "euclidean",
+    metric_kwds=None,
+    n_threads=1,
+    name: str | None = None,
 ) -> DirectedNeighbors:
     """Nearest neighbours by comparing all ordered pairs, one block of rows at a time.
 
@@ -85,10 +92,19 @@ def exact_neighbors(
         orders, so an asymmetric metric keeps its direction.
     metric_kwds : dict, optional
     n_threads : int
+    name : str, optional
+        What the user calls the metric. A metric with a name (such as "ll_dirichlet" on negative
+        numbers) must not give NaN for finite rows; a function without one may, and the pair is
+        then missing.
     """
     n = X.shape[0]
+    name = metric if isinstance(metric, str) else name
     euclidean = isinstance(metric, str) and metric in EUCLIDEAN
-    searched = _of_order_one(X) if euclidean else X
+    searched = X
+    if euclidean:
+        X = _used_columns(X)
+        offset = large_offset(X)
+        searched = _of_order_one(X if offset is None else X - offset)
     block_distances = block_function(searched, searched, metric, metric_kwds or {})
 
     def nearest(start: int):
@@ -97,6 +113,7 @@ def exact_neighbors(
         distances[rows, start + rows] = -1.0  # the point itself, before all duplicates
         near = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
         values = np.take_along_axis(distances, near, axis=1)
+        refuse_nan(values, name, X)  # nan comes last: there are too few other neighbours
         order = np.lexsort((near, values), axis=1)
         return np.take_along_axis(near, order, axis=1), np.take_along_axis(values, order, axis=1)
 
@@ -112,6 +129,27 @@ def exact_neighbors(
     return with_self_first(indices, distances)
 
 
+def refuse_nan(distances, name: str | None, X) -> None:
+    """Finite rows without a distance between them: the metric is not meant for these data."""
+    if name is None or not np.isnan(distances).any():
+        return
+    if np.isfinite(X.data if scipy.sparse.issparse(X) else X).all():
+        raise ValueError(
+            f"metric={name!r} gives NaN for some pairs of rows: it is not meant for such data "
+            "(some metrics need numbers > 0), or needs parameters. Choose another metric."
+        )
+
+
+def _used_columns(X):
+    """A sparse X without its empty columns, where most are empty: products need them all."""
+    if not scipy.sparse.issparse(X) or X.shape[1] <= X.nnz:
+        return X
+    if X.nnz == 0:
+        return X[:, :1]
+    used, column = np.unique(X.indices, return_inverse=True)
+    return scipy.sparse.csr_matrix((X.data, column, X.indptr), shape=(X.shape[0], used.size))
+
+
 def _of_order_one(X):
     """X times a power of two, so that squares neither overflow nor vanish; no rounding."""
     values = X.data if scipy.sparse.issparse(X) else X
@@ -125,9 +163,7 @@ def _of_order_one(X):
 def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.ndarray]:
     """A function (start, stop) → distances from those sources to all targets."""
     if isinstance(metric, str):
-        return lambda lo, hi: np.asarray(
-            pairwise_distances(sources[lo:hi], targets, metric=metric, **kwds)
-        )
+        return lambda lo, hi: named_distances(sources[lo:hi], targets, metric, kwds)
     if not isinstance(metric, CPUDispatcher):
         if scipy.sparse.issparse(targets):
             raise ValueError(
@@ -142,6 +178,19 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
             S.indptr, S.indices, S.data, T.indptr, T.indices, T.data, lo, hi, metric, args
         )
     return lambda lo, hi: _dense_block(sources, targets, lo, hi, metric, args)
+
+
+def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
+    """scikit-learn's distances; what it has for dense data only is refused with the way out."""
+    try:
+        return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
+    except TypeError:
+        if not scipy.sparse.issparse(targets):
+            raise
+        raise ValueError(
+            f"metric={metric!r} is not available for sparse data here. Pass dense data "
+            "(X.toarray()), or use 'euclidean', 'manhattan' or 'cosine'."
+        ) from None
 
 
 def positional_arguments(metric: CPUDispatcher, kwds: dict, n_rows: int) -> tuple:
@@ -238,6 +287,7 @@ def approximate_neighbors(
             compressed=False,
         )
     indices, distances = index.neighbor_graph
+    refuse_nan(distances, metric if isinstance(metric, str) else None, X)
     return with_self_first(indices, distances, index)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from finsler_ext._threads import plain_interrupt, refuse_after_fork
 from finsler_ext.dissimilarity.neighbors import BLOCK_ROWS, EUCLIDEAN, block_function
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
 MAX_BLOCK = 2**22
 # How far beyond the nearest an approximate search looks; umap-learn's figures.
 EPSILON, EPSILON_ANGULAR = 0.12, 0.24
+# 2⁶⁴ divided by the golden ratio: multiples of it are spread evenly (Knuth).
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NewNeighbors(NamedTuple):
@@ -84,11 +87,14 @@ def searched_new_neighbors(index, new, k: int) -> NewNeighbors:
     One row at a time: within a call pynndescent carries a random state from row to row. That
     costs a seventh of the search itself.
     """
+    refuse_after_fork()
     epsilon = EPSILON_ANGULAR if getattr(index, "_angular_trees", False) else EPSILON
     indices = np.empty((new.shape[0], k), dtype=np.int64)
     distances = np.empty((new.shape[0], k))
-    for i in range(new.shape[0]):
-        indices[i : i + 1], distances[i : i + 1] = index.query(new[i : i + 1], k, epsilon=epsilon)
+    with plain_interrupt():
+        for i in range(new.shape[0]):
+            row = slice(i, i + 1)
+            indices[row], distances[row] = index.query(new[row], k, epsilon=epsilon)
     return _marked(indices, distances, distances)
 
 
@@ -198,10 +204,8 @@ def training_rows(new, X) -> np.ndarray:
 
 def _row_hashes(X) -> np.ndarray:
     """64 bits per row, the same for dense and sparse storage."""
-    rng = np.random.default_rng(0)
-    factor = rng.integers(0, 2**63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
     if not scipy.sparse.issparse(X):
-        bits = _bits(X)
+        factor, bits = _factors(np.arange(X.shape[1])), _bits(X)
         hashes = np.empty(len(X), dtype=np.uint64)
         for start in range(0, len(X), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
@@ -209,15 +213,20 @@ def _row_hashes(X) -> np.ndarray:
                 axis=1, dtype=np.uint64
             )
         return hashes
-    terms = _stirred(_bits(X.data).astype(np.uint64) * factor[X.indices])
+    terms = _stirred(_bits(X.data).astype(np.uint64) * _factors(X.indices))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return total[X.indptr[1:]] - total[X.indptr[:-1]]
+
+
+def _factors(columns: np.ndarray) -> np.ndarray:
+    """An odd number per column; made from its index, as there may be more columns than memory."""
+    return _stirred((columns.astype(np.uint64) + np.uint64(1)) * ODD) | np.uint64(1)
 
 
 def _stirred(terms: np.ndarray) -> np.ndarray:
     """Spread the bits (round numbers end in many zeros); 0 stays 0."""
     terms ^= terms >> np.uint64(31)
-    terms *= np.uint64(0x9E3779B97F4A7C15)
+    terms *= ODD
     terms ^= terms >> np.uint64(29)
     return terms
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._input import checked_structure
 from finsler_ext.dissimilarity.directed_distances import shortest_paths
 from finsler_ext.dissimilarity.edge_lists import choose_length, edge_matrix, path_lengths
 
@@ -84,7 +85,7 @@ def read_matrix(D, dtype=None) -> np.ndarray:
 
 def canonical(matrix) -> scipy.sparse.csr_array:
     """The matrix in CSR format with its duplicates summed; the caller's is not changed."""
-    matrix = scipy.sparse.csr_array(matrix)
+    matrix = scipy.sparse.csr_array(checked_structure(matrix))
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

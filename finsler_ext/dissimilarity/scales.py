@@ -83,7 +83,11 @@ def _fit_scales(start, stop, distances, target, local_connectivity, overall, sig
         else:
             rho[i] = largest
 
-        lo, hi, mid = 0.0, np.inf, 1.0
+        typical = total / max(n_finite, 1)
+        # Powers of two on the way to σ are the same from any of them, so that the search gives
+        # the same σ in any unit, and that of a search from 1.
+        unit = 2.0 ** np.floor(np.log2(typical)) if typical > 0.0 else 1.0
+        lo, hi, mid = 0.0, np.inf, unit
         for _ in range(MAX_HALVINGS):
             row_sum = 0.0
             for j in range(1, distances.shape[1]):
@@ -99,15 +103,11 @@ def _fit_scales(start, stop, distances, target, local_connectivity, overall, sig
                 mid = (lo + hi) / 2.0
             elif np.isinf(hi):
                 lo = mid
-                mid *= 2.0
-                if mid > 1e30:  # too few finite neighbours to ever reach the target
-                    mid = total / max(n_finite, 1)
-                    break
+                mid *= 2.0  # to the end where there are too few neighbours: all count fully
             else:
                 lo = mid
                 mid = (lo + hi) / 2.0
-        typical = total / max(n_finite, 1) if rho[i] > 0.0 else overall
-        sigma[i] = max(mid, SCALE_FLOOR * typical)
+        sigma[i] = max(mid, SCALE_FLOOR * (typical if rho[i] > 0.0 else overall))
 
 
 def mean_neighbor_distance(distances: np.ndarray) -> np.ndarray:

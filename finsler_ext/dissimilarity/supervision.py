@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import check_array
 
 from finsler_ext.dissimilarity.memberships import directed_memberships, fuzzy_union
 from finsler_ext.dissimilarity.neighbors import approximate_neighbors, exact_neighbors
 from finsler_ext.dissimilarity.scales import umap_scales
 
-__all__ = ["intersect_with_target", "locally_connected"]
+__all__ = ["categories", "intersect_with_target", "locally_connected"]
 
 UNKNOWN_LABEL = -1
 UNKNOWN_DISTANCE = 1.0
@@ -82,6 +83,41 @@ def intersect_with_target(
     result.eliminate_zeros()
     result = locally_connected(result)
     return fuzzy_union(result) if symmetric else result
+
+
+def categories(y, ensure_all_finite=True) -> np.ndarray:
+    """Classes for comparison; what is missing (None, masked, pandas' NA) is unknown, as −1 is.
+
+    NaN in numbers is refused, unless ``ensure_all_finite`` allows it: then it is unknown.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        masked, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[masked] = None
+    y = np.asarray(y)
+    if y.ndim > 1 and y.shape[-1] != 1:
+        raise ValueError(
+            f"y must have one class per row, got shape {y.shape}. For several targets choose a "
+            "target_metric such as 'euclidean'."
+        )
+    y = y.ravel()
+    if y.dtype.kind != "O":
+        if ensure_all_finite is True or y.dtype.kind != "f":
+            return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=ensure_all_finite)
+        return np.where(np.isnan(y), UNKNOWN_LABEL, y)
+    unknown = np.array([_is_missing(value) for value in y], dtype=bool)
+    codes = np.full(len(y), UNKNOWN_LABEL)
+    number: dict = {}
+    for place in np.flatnonzero(~unknown):
+        value = y[place]
+        same = isinstance(value, (int, float, np.number)) and value == UNKNOWN_LABEL
+        codes[place] = UNKNOWN_LABEL if same else number.setdefault(value, len(number))
+    return codes
+
+
+def _is_missing(value) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _continuous(

@@ -13,6 +13,7 @@ from openTSNE.nearest_neighbors import KNNIndex
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+from finsler_ext._input import as_stored, canonical, large_offset, readable, without_extremes
 from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.dissimilarity.neighbors import (
     exact_neighbors,
@@ -79,11 +80,23 @@ class DirectedIndex(KNNIndex):
                     f"(and, in {n} more columns, from them), got {query.shape[1]} columns."
                 )
             return query[:, :n], query[:, -n:]
+        data = self.data
+        if self._plain_euclidean():
+            offset = large_offset(data)
+            if offset is not None:
+                query, data = query - offset, data - offset
         with one_blas_thread():
-            there = self.between(_filled_up(query), self.data)[: query.shape[0]]
+            there = self.between(_filled_up(query), data)[: query.shape[0]]
             if callable(self.metric):
-                return there, self.between(self.data, query).T
+                return there, self.between(data, query).T
         return there, there
+
+    def admitted(self, query):
+        """New rows, dense or sparse as the fitted ones; for precomputed distances as they are."""
+        if self.metric == "precomputed":
+            return readable(query, "X", missing=np.inf)
+        query = canonical(without_extremes(readable(query, "X"), "X", new=True))
+        return as_stored(query, self.data)
 
     def refined(self, query, row, column, distances) -> np.ndarray:
         """Distances of chosen pairs, from their differences where the metric is Euclidean.

@@ -46,7 +46,10 @@ def leading_eigenvectors(operator, n_vectors: int, random_state) -> np.ndarray:
     """
     n = operator.shape[0]
     if n <= DENSE_SIZE:
-        _, vectors = scipy.linalg.eigh(operator.toarray(), subset_by_index=[n - n_vectors, n - 1])
+        dense = operator.toarray()
+        _, vectors = scipy.linalg.eigh(dense, subset_by_index=[n - n_vectors, n - 1])
+        if vectors.shape[1] < n_vectors:  # LAPACK lost some of a multiple eigenvalue
+            vectors = np.linalg.eigh(dense)[1][:, n - n_vectors :]
         return vectors[:, ::-1]
     values, vectors = _lanczos(operator, n_vectors, random_state, LOOSE_TOLERANCE, 5 * n)
     if len(values) < n_vectors:

@@ -22,6 +22,8 @@ GAIN = 1e-12
 # New points start at the centre of this many nearest fixed points.
 NEAREST = 3
 TINY = 1e-18
+# Embeddings of another extent are brought to 1 first, so that TINY is tiny.
+SMALL, LARGE = 1e-9, 1e9
 
 
 def place_points(
@@ -44,6 +46,11 @@ def place_points(
     fixed = np.ascontiguousarray(embedding, dtype=np.float64)
     outgoing = np.ascontiguousarray(outgoing, dtype=np.float64)
     incoming = np.ascontiguousarray(incoming, dtype=np.float64)
+    extent = float(np.abs(fixed).max(initial=0.0))
+    if extent > 0 and not SMALL < extent < LARGE:
+        unit = 2.0 ** int(np.frexp(extent)[1])  # rounds nothing
+        fixed, outgoing, incoming = fixed / unit, outgoing / unit, incoming / unit
+        return unit * place_points(fixed, outgoing, incoming, omega_norm, n_threads)
     placed = np.empty((len(outgoing), fixed.shape[1]))
     with RowPool(len(outgoing), n_threads) as pool:
         pool.run(_place, fixed, outgoing, incoming, float(omega_norm), placed)

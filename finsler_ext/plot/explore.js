@@ -3,6 +3,7 @@
 const LISTED = 100, FADED = 0.15, TURN_MS = 500, NARROW = 700;
 // more dots than this do not turn smoothly: while turning, a sample of about so many is shown
 const SMOOTH = 20000;
+const MOST_NAMES = 200;
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down"];
 const $ = id => document.getElementById(id);
 const unpack = (text, Type) => new Type(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
@@ -60,11 +61,29 @@ function span(k) {
   return Math.max((high - low) / 2, 0.01);
 }
 
+// A trace per name takes a browser minutes if there are very many: rare names share the last one.
+function traceOf(color) {
+  if (color.traceOf) return color.traceOf;
+  const count = new Int32Array(color.names.length);
+  for (const code of color.values) count[code]++;
+  const codes = [...count.keys()].sort((a, b) => count[b] - count[a] || a - b);
+  const own = codes.length > MOST_NAMES ? codes.slice(0, MOST_NAMES).sort((a, b) => a - b) : codes;
+  if (own.length < codes.length) color.rest = `${codes.length - own.length} other names`;
+  color.traceOf = new Int32Array(color.names.length).fill(own.length);
+  color.traces = own.length < codes.length ? own : [...codes.keys()];
+  color.traces.forEach((code, k) => { color.traceOf[code] = k; });
+  return color.traceOf;
+}
+
 // One group of rows per trace: those of a name; or all that have a value, and the others.
 function groups() {
   const color = data.colors[view.color];
-  const found = (color.names || ["", "no value"]).map((name, code) => ({name, code, members: []}));
-  const group = color.names ? v => v : v => isFinite(v) ? 0 : 1;
+  const trace = color.names && traceOf(color);
+  const found = color.names
+    ? color.traces.map(code => ({name: color.names[code], code, members: []}))
+    : ["", "no value"].map((name, code) => ({name, code, members: []}));
+  if (color.rest) found.push({name: color.rest, code: -1, members: []});
+  const group = color.names ? v => trace[v] : v => isFinite(v) ? 0 : 1;
   const step = turning ? Math.ceil(n / SMOOTH) : 1;
   for (let i = 0; i < n; i += step) found[group(color.values[i])].members.push(i);
   // three dimensions have no faded dots: what is not selected gets a group of its own
@@ -186,10 +205,12 @@ function choose(members) {
   return draw();
 }
 function csv() {
+  // what a spreadsheet would run as a formula gets an apostrophe in front; numbers do not
+  const tame = v => /^[=+\-@\t\r]/.test(v) && !isFinite(v) ? "'" + v : v;
   const quoted = v => /[",\n\r]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v;
   const lines = [...selected].sort((a, b) => a - b).map(i => columns.map(c => c.of(i)));
   return [columns.map(c => c.name), ...lines]
-    .map(cells => cells.map(v => quoted(String(v))).join(",") + "\n").join("");
+    .map(cells => cells.map(v => quoted(tame(String(v)))).join(",") + "\n").join("");
 }
 function download() {
   const link = document.createElement("a");

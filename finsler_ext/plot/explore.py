@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from finsler_ext._files import encodable, replaced
 from finsler_ext.plot.dots import limits, palette
 from finsler_ext.plot.shown import Colors, Shown, coded, magnification, read_shown
 from finsler_ext.plot.skew import height_words
@@ -95,16 +96,17 @@ def explore(
         ],
     }
     parts = {
-        "title": html.escape(title),
+        "title": html.escape(encodable(title)),
         # "<" would let a text of the user's end the script
-        "data": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
+        "data": encodable(json.dumps(data, ensure_ascii=False)).replace("<", "\\u003c"),
         "plotly": get_plotlyjs(),
         "script": _file("explore.js"),
     }
     # in one pass, so that no part is searched for the places of the others
     page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _file("explore.html"))
     path = Path(path)
-    path.write_text(page, encoding="utf-8")
+    with replaced(path) as file:
+        file.write_text(page, encoding="utf-8")
     return path
 
 

@@ -181,7 +181,7 @@ ERRORS = {
     "one row": (["one_row.csv"], "at least 4"),
     "label twice": (["twice.csv", "--label", "k"], "has 2 columns 'k'"),
     "too large": (["large.csv"], "beyond 1e+18"),
-    "blank": (["blank.csv"], "is empty"),
+    "blank": (["blank.csv"], "column '1' has a missing value in row 0 (3 rows"),
     "unicode": (["greek.csv"], "column 'μέγεθος' is not numeric ('α' in line 2)"),
     "quotes": (["quoted.csv"], """column 'say "x"' is not numeric ('a "b", c' in line 2)"""),
     "half a quote": (["half.csv"], "half.csv: line 3 has 1 cells"),
@@ -286,7 +286,7 @@ def test_broken_files_of_optional_formats(name, package, folder, monkeypatch, ca
 
 
 def test_what_is_not_expected_is_one_line_too(folder, monkeypatch, capsys):
-    def broken(options):
+    def broken(options, interrupts):
         raise RuntimeError("two\nlines")
 
     monkeypatch.setattr("finsler_ext.cli.embed.embed", broken)
@@ -298,7 +298,7 @@ def test_what_is_not_expected_is_one_line_too(folder, monkeypatch, capsys):
 
 
 def test_ctrl_c_is_no_traceback(monkeypatch, capsys):
-    def interrupted(options):
+    def interrupted(options, interrupts):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("finsler_ext.cli.embed.embed", interrupted)

@@ -1,10 +1,13 @@
 """Against closed forms and a dense solver: rings and stars have double eigenvalues."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 from scipy.linalg import subspace_angles
 
+from finsler_ext import FinslerUMAP
 from finsler_ext.layout import eigenvectors
 from finsler_ext.layout.eigenvectors import leading_eigenvectors
 
@@ -72,3 +75,12 @@ def test_vectors_that_do_not_converge_are_filled_up(monkeypatch):
     found = leading_eigenvectors(ring(400), 3, np.random.RandomState(0))
     assert found.shape == (400, 3)
     assert np.linalg.matrix_rank(found) == 3
+
+
+def test_duplicates_of_two_points_have_a_start():
+    """Their graph has an eigenvalue of so high a multiplicity that LAPACK loses vectors of it."""
+    X = np.array([1, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1.0])[:, None]
+    model = FinslerUMAP(random_state=0, n_epochs=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert np.isfinite(model.fit_transform(X)).all()
