@@ -27,7 +27,7 @@ __all__ = ["AxisLoss", "UmapLoss", "umap_loss"]
 
 # Partners that every point draws: all others if they are as few, and fewer from MANY_PAIRS on.
 MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
-MANY_PAIRS = 1_000_000
+MANY_PAIRS = 300_000
 # Terms summed together, whatever the number of threads, so that rounding does not depend on it.
 BLOCK = 256
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

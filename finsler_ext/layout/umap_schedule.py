@@ -250,20 +250,24 @@ class UmapSchedule:
     def _compared(self, position, omega_norm):
         """Loss, and heights that compare across islands where the loss leaves that open."""
         graph = self.descent.graph
-        loss = self._loss(position, omega_norm)
         if omega_norm == 0 or not self.descent.n_epochs:
-            return position, loss, NO_DRIFT
-        settle = settle_islands if self.height == HELD else offset_components
-        around = position[:, :-1] if self.height == HELD else position
-        height, islands = settle(around, position[:, -1], graph, self._pull, self.level)
-        if not islands.settled:
+            return position, self._loss(position, omega_norm), NO_DRIFT
+        if self.height == HELD:
+            height, islands = settle_islands(
+                position[:, :-1], position[:, -1], graph, self._pull, self.level
+            )
+            position = np.column_stack([position[:, :-1], height.astype(np.float32)])
+            return position, self._loss(position, omega_norm), islands
+        loss = self._loss(position, omega_norm)
+        height, islands = offset_components(
+            position, position[:, -1], graph, self._pull, self.level
+        )
+        if not islands.settled or islands.n_parts == 1:
             return position, loss, islands
         settled = np.column_stack([position[:, :-1], height.astype(np.float32)])
         after = self._loss(settled, omega_norm)
-        if self.height == FREE and after.value > loss.value + FLAT * abs(loss.value):
-            if islands.n_parts > 1:
-                islands = islands._replace(reason="the parts would collide")
-            return position, loss, islands
+        if after.value > loss.value + FLAT * abs(loss.value):
+            return position, loss, islands._replace(reason="the parts would collide")
         return settled, after, islands
 
     def _loss(self, position, omega_norm):
