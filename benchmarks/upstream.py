@@ -58,7 +58,47 @@ REASONS: dict[str, tuple[tuple[str, str], ...]] = {
             "asked, others 0.89 to 0.91",
         ),
     ),
-    "openTSNE": (),
+    "openTSNE": (
+        (
+            "test_call_with_custom_metric_with_unsupported_knn",
+            "of openTSNE's own affinities, which are not replaced: it fails without us, too",
+        ),
+        (
+            "n_components_gt|fft_transform|fft_optimized",
+            "the repulsion has a grid in up to two columns and a tree in up to three; beyond "
+            "that a ValueError says what to use, where openTSNE raises a RuntimeError",
+        ),
+        (
+            "test_error_exaggeration_correction",
+            "its callback knows openTSNE's two Euclidean gradients only",
+        ),
+        (
+            "TestTSNEParameterFlow::test_(constructor|embedding_optimize)",
+            "passes the names of Euclidean gradients to an embedding, which is refused: they would "
+            "undo the drift",
+        ),
+        (
+            "test_knn_kwargs|test_random_state_parameter_is_propagated",
+            "waits for a call of openTSNE's own neighbour search or PCA, which is not made",
+        ),
+        (
+            "UsingPrecomputedDistanceMatrix::test_iris",
+            "compares affinities to sixteen digits; distances are computed in blocks here",
+        ),
+        (
+            "test_explicit_optimize_calls|_init_with_only_affinities|uses_spectral_init",
+            "compares bit for bit with openTSNE's own start or descent",
+        ),
+        (
+            "test_parameter_init_takes|test_precomputed_initialization_is_passed",
+            "gives a start of two columns to three, where it is the map",
+        ),
+        (
+            "test_mismatching_embedding_dimensions_simple_api",
+            "parameters are checked by fit, as scikit-learn asks, not by the constructor",
+        ),
+        ("test_default_params_simple_vs_complex_flow", "n_jobs is -1 by default"),
+    ),
 }
 NO_REASON = "no reason is known"
 
