@@ -6,6 +6,7 @@ import resource
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,40 +27,40 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """No file may grow beyond a few kB."""
+    """No file may grow beyond a few kB, what the tests themselves are written to included."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def fill():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
-
-    yield fill
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.npy", "a.parquet"])
-def test_a_full_disk_leaves_the_good_table(name, folder, full_disk):
+def test_a_full_disk_leaves_the_good_table(name, folder):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     write_output(Path(name), Y, list(range(2000)), None, None)
     before = Path(name).read_bytes()
     files = sorted(os.listdir())
-    full_disk()
-    with pytest.raises(OSError, match=r"File too large|File size|requested and"):
+    with (
+        pytest.raises(OSError, match=r"File too large|File size|requested and"),
+        full_disk(),
+    ):
         write_output(Path(name), 2 * Y, list(range(2000)), None, None)
     assert Path(name).read_bytes() == before
     assert sorted(os.listdir()) == files
 
 
-def test_a_full_disk_leaves_the_good_picture(folder, full_disk):
+def test_a_full_disk_leaves_the_good_picture(folder):
     with save_figure("a.png")(1) as (axes,):
         axes.plot(Y[:, 0])
     before = Path("a.png").read_bytes()
     drawing = save_figure("a.png")(1)
     drawing.__enter__()[0].plot(Y[:, 1])
-    full_disk()
-    with pytest.raises(OSError, match="too large"):
+    with pytest.raises(OSError, match="too large"), full_disk():
         drawing.__exit__(None, None, None)
     assert Path("a.png").read_bytes() == before
 
