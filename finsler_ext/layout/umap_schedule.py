@@ -38,8 +38,13 @@ from finsler_ext.layout.umap_loss import AxisLoss, UmapLoss, umap_loss
 
 __all__ = ["FIRST_ACT", "UmapLayout", "UmapSchedule", "optimize_layout"]
 
-# Share of the epochs of the first act, and the learning rate of a held layout after it.
+# Share of the epochs of the first act. Maps after 0.6 and 0.8 of the epochs at the full rate, 700
+# blood cells and two generated mixtures, four seeds: k-means AMI 0.607, 0.885, 0.931 and 0.605,
+# 0.878, 0.931; 15-NN preservation 0.446, 0.361, 0.384 and 0.442, 0.355, 0.386.
 FIRST_ACT = 0.6
+# Learning rate of a held layout after it. Disk of 1000 points, ω = 0.5, released half way,
+# Spearman(height, radius): 0.53 at the full rate, 0.62 at 0.1, 0.91 at 0.03. Digits, 15-NN
+# preservation: 0.577 at 0.03, 0.566 at 0.01.
 RELEASED_RATE = 0.03
 # Islands of a free layout move only if the loss rises by less than this share of it.
 FLAT = 1e-3
