@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finsler_ext import FinslerMDS
-
 ENV = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 # A fit of one kind, then fits and transforms that are interrupted after random delays.
 SCRIPT = """
@@ -60,14 +58,9 @@ print(interrupted)
 """
 
 
-atomic = pytest.mark.skipif(
-    not hasattr(FinslerMDS, "_fit"), reason="FinslerMDS.fit works on the model itself"
-)
-
-
 @pytest.mark.parametrize(
     ("kind", "n"),
-    [("umap", 1000), ("umap", 4200), ("tsne", 1000), pytest.param("mds", 600, marks=atomic)],
+    [("umap", 1000), ("umap", 4200), ("tsne", 1000), ("mds", 600)],
 )
 def test_an_interrupted_fit_leaves_the_model(kind, n, tmp_path):
     done = subprocess.run(

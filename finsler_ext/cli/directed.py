@@ -8,9 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.cli.tables import format_of, load_npy, load_npz, load_parquet, npz_label
+from finsler_ext.cli.tables import (
+    format_of,
+    load_npy,
+    load_npz,
+    load_parquet,
+    npz_label,
+    read_anndata,
+)
 from finsler_ext.cli.text import MISSING, is_number, numbers_of, read_cells
-from finsler_ext.cli.usage import UsageError, listed, needs
+from finsler_ext.cli.usage import UsageError, listed
 
 __all__ = ["Directed", "read_directed"]
 
@@ -156,14 +163,7 @@ def _from_parquet(path: Path, options) -> Directed:
 def _from_h5ad(path: Path, options) -> Directed:
     from finsler_ext.dissimilarity.directed_input import read_directed as read
 
-    try:
-        import anndata
-    except ModuleNotFoundError:
-        raise needs("anndata", "h5ad", f"reading {path}") from None
-    try:
-        adata = anndata.read_h5ad(path)
-    except Exception as error:  # h5py, zarr and anndata raise many kinds
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    adata = read_anndata(path)
     found = _door(path, read, adata, weight=options.weight)
     return Directed(found.distances, found.names or [], None)
 

@@ -274,15 +274,20 @@ def load_parquet(path: Path):
     return {n: c for n, c in columns.items() if n not in index}, row_names
 
 
-def _h5ad(path: Path, options) -> Table:
+def read_anndata(path: Path):
+    """The AnnData of an h5ad file."""
     try:
         import anndata
     except ModuleNotFoundError:
         raise needs("anndata", "h5ad", f"reading {path}") from None
     try:
-        adata = anndata.read_h5ad(path)
+        return anndata.read_h5ad(path)
     except Exception as error:  # h5py, zarr and anndata raise many kinds
         raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def _h5ad(path: Path, options) -> Table:
+    adata = read_anndata(path)
     if options.drop:
         raise UsageError("--drop is for tables; choose genes before writing the h5ad file")
     label = None
