@@ -19,11 +19,11 @@ from numba import njit
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from finsler_ext._mds_input import checked_dissimilarities
 from finsler_ext._threads import RowPool, resolve_n_jobs
-from finsler_ext.layout.stress import TINY, stress_problem
-from finsler_ext.layout.stress_initial import InitialLayout
-from finsler_ext.layout.stress_majorization import majorize
+from finsler_ext.estimators._mds.input import checked_dissimilarities
+from finsler_ext.layout.stress.majorization import majorize
+from finsler_ext.layout.stress.objective import TINY, stress_problem
+from finsler_ext.layout.stress.start import InitialLayout
 
 __all__ = ["PeerResult", "radius_distance_mds", "slide_vector_mds", "symmetric_mds"]
 
@@ -142,7 +142,7 @@ def _euclidean(D, n_components, max_iter, eps, init, random_state, n_jobs):
     if directed.weights is not None:
         raise ValueError(
             "The peers need all pairs (uniform weights), but some are missing. Complete them "
-            "along shortest paths (finsler_ext.dissimilarity.readers.complete_paths)."
+            "along shortest paths (finsler_ext.construct.readers.complete_paths)."
         )
     n_threads = resolve_n_jobs(n_jobs)
     problem = stress_problem(directed.distances, None, n_threads)
