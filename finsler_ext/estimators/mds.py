@@ -44,13 +44,14 @@ from finsler_ext.estimators._mds.problem import (
     check_settings,
 )
 from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
-class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
