@@ -127,21 +127,17 @@ def _place(row: Row, branch: Branch) -> None:
     row.alone = "yes" if mailed.mailed(patch) else "NO"
     known = merged.knows(patch)
     if row.alone == "NO":
-        row.fail("does not apply" if known else f"does not apply, and {_lacks(release)}")
+        row.fail("does not apply" if known else f"does not apply, and {release.lacking}")
         return
     if not known:
         row.place = "unknown"
-        row.fail(f"the place cannot be checked: {_lacks(release)}")
+        row.fail(f"the place cannot be checked: {release.lacking}")
     else:
         same = merged.merged(patch) and merged.tree == mailed.tree
         row.place = "yes" if same else "NO"
         if not same:
             row.fail("git am puts it in another place than a merge does")
     _functions(row, branch, before.folder, mailed.folder)
-
-
-def _lacks(release: Release) -> str:
-    return f"the clone lacks the files of {release.version}: it may be older, so fetch first"
 
 
 def _functions(row: Row, branch: Branch, before: Path, after: Path) -> None:

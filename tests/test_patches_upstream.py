@@ -24,7 +24,7 @@ from patches.catalogue import CheckError, Patch, Release, releases  # noqa: E402
 from patches.clone import Clone, Sender  # noqa: E402
 from patches.functions import changed_functions  # noqa: E402
 from patches.manners import MANNERS, Manners  # noqa: E402
-from patches.send import Letter, send  # noqa: E402
+from patches.send import Letter, send, unwrapped  # noqa: E402
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -224,7 +224,18 @@ def test_proposal_starts_as_an_issue(upstream, tmp_path):
     (release,) = releases(("umap-learn",))
     draft = send(letter(upstream, release, 3), tmp_path / "work", tmp_path / "out", say=len)
     assert draft.name.endswith("-issue.md")
-    assert (release.folder / "proposal.md").read_text() in draft.read_text()
+    proposal = (release.folder / "proposal.md").read_text()
+    assert proposal.split() == draft.read_text().partition("\n---\n")[2].split()
+
+
+def test_paragraphs_of_a_draft_are_one_line():
+    fixed = "```python\na = 1\nb = 2\n```\n", "    y = x\n    z = y\n\n| a |\n| - |\n"
+    wrapped = "# Title\nOne\n#2, three.\n\n- item\n  goes on\n- next\n\n", "and\nso on\n\n"
+    lines = "# Title\nOne #2, three.\n\n- item goes on\n- next\n\n", "and so on\n\n"
+    text, expected = (a + fixed[0] + b + fixed[1] for a, b in (wrapped, lines))
+    assert unwrapped(text + "1. first\n   of all\n2. second\n") == (
+        expected + "1. first of all\n2. second\n"
+    )
 
 
 def test_solved_patches_and_nameless_senders_are_refused(upstream, tmp_path, monkeypatch):
