@@ -12,14 +12,14 @@ import numpy as np
 from openTSNE.nearest_neighbors import PrecomputedNeighbors
 
 from benchmarks.data import Dataset, load
-from finsler_ext.dissimilarity import (
+from finsler_ext.construct import (
     DirectedNeighbors,
     approximate_neighbors,
     exact_neighbors,
     precomputed_neighbors,
 )
-from finsler_ext.dissimilarity.directed_distances import directed_distances
-from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
+from finsler_ext.construct.directed_distances import directed_distances
+from finsler_ext.construct.tsne_affinities import DirectedPerplexity
 
 __all__ = ["Problem", "problem_of"]
 

@@ -18,10 +18,10 @@ from scipy.stats import spearmanr
 from umap.umap_ import find_ab_params
 
 from benchmarks.data import disk
-from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
-from finsler_ext.layout.initial import initial_positions
-from finsler_ext.layout.umap_forces import FORCE_LIMIT
-from finsler_ext.layout.umap_schedule import optimize_layout
+from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
+from finsler_ext.layout.start import initial_positions
+from finsler_ext.layout.umap.forces import FORCE_LIMIT
+from finsler_ext.layout.umap.schedule import optimize_layout
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
 A, B = find_ab_params(1.0, 0.1)

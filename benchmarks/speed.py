@@ -72,8 +72,8 @@ def fit_once(method: str, X, n_epochs: int, spent: dict):
             watch(umap_, "optimize_layout_euclidean", "layout", spent)
         model = UMAP(n_components=3, n_epochs=n_epochs, random_state=seed)
     else:
-        import finsler_ext._umap.embedding as stages
-        import finsler_ext.umap as ours
+        import finsler_ext.estimators._umap.embedding as stages
+        import finsler_ext.estimators.umap as ours
 
         if not spent.get("watched"):
             watch(ours, "find_neighbors", "knn", spent)

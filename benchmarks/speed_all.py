@@ -140,7 +140,7 @@ def rows_of(method: str, X: np.ndarray) -> np.ndarray:
     if timed.rows is None:
         return X
     from benchmarks.problem import MDS_NEIGHBORS
-    from finsler_ext.dissimilarity.directed_distances import directed_distances
+    from finsler_ext.construct.directed_distances import directed_distances
 
     return directed_distances(X.astype(np.float64), MDS_NEIGHBORS).distances
 

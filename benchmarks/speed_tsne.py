@@ -60,7 +60,7 @@ def fit_once(method: str, X, early: int, late: int, spent: dict):
             m, negative_gradient_method=gradient, random_state=0, n_jobs=THREADS, **steps
         )
     else:
-        from finsler_ext.opentsne import FinslerTSNE
+        from finsler_ext.estimators.opentsne import FinslerTSNE
 
         model = FinslerTSNE(m, random_state=0, n_jobs=THREADS, **steps)
     started = time.perf_counter()

@@ -22,11 +22,11 @@ import numpy as np
 import scipy.fft
 
 from benchmarks.data import blobs
-from finsler_ext import opentsne
-from finsler_ext.layout.octree import build_octree, padded
-from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_grid import KernelStore, grid_repulsion, plan_grid
-from finsler_ext.layout.tsne_tree import tree_repulsion
+from finsler_ext.estimators import opentsne
+from finsler_ext.layout.tsne.exact import exact_repulsion
+from finsler_ext.layout.tsne.grid import KernelStore, grid_repulsion, plan_grid
+from finsler_ext.layout.tsne.octree import build_octree, padded
+from finsler_ext.layout.tsne.tree import tree_repulsion
 
 SPACE = {"omega_norm": 0.5, "dof": 1}
 SPACINGS = (1 / 3, 1.0)

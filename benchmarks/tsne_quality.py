@@ -25,8 +25,8 @@ from benchmarks.data import blobs, disk, labelled
 from benchmarks.ledger import RESULTS, Ledger, read_runs
 from benchmarks.summary import print_medians
 from benchmarks.umap_quality import TRUST_SAMPLE
-from finsler_ext.dissimilarity import approximate_neighbors, exact_neighbors
-from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity, PrecomputedDirected
+from finsler_ext.construct import approximate_neighbors, exact_neighbors
+from finsler_ext.construct.tsne_affinities import DirectedPerplexity, PrecomputedDirected
 from finsler_ext.metrics import neighborhood_preservation
 
 METHODS = ("opentsne_2d", "opentsne_3d", "omega_0", "finsler_0.5")
@@ -117,7 +117,7 @@ def run_planted(seeds: int, ledger: Ledger) -> None:
     as the distances are given. They tell what the distances lose.
     """
     from finsler_ext import FinslerTSNE
-    from finsler_ext.randers import randers_distances
+    from finsler_ext.spaces.randers import randers_distances
 
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -159,8 +159,8 @@ def run_divergence(seeds: int, ledger: Ledger, sizes=(2000, 10_000)) -> None:
     import openTSNE
     from openTSNE.affinity import PerplexityBasedNN
 
-    from finsler_ext import opentsne
-    from finsler_ext.layout.tsne_gradient import FinslerGradient
+    from finsler_ext.estimators import opentsne
+    from finsler_ext.layout.tsne.gradient import FinslerGradient
 
     for n in sizes:
         X = blobs(n)

@@ -25,7 +25,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from benchmarks.data import disk, labelled
 from benchmarks.ledger import RESULTS, Ledger, read_runs
 from benchmarks.summary import print_medians
-from finsler_ext.dissimilarity import approximate_neighbors, exact_neighbors
+from finsler_ext.construct import approximate_neighbors, exact_neighbors
 from finsler_ext.metrics import neighborhood_preservation
 
 # Trustworthiness compares all pairs; on more points than this a fixed sample is scored.

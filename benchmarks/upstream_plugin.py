@@ -43,8 +43,10 @@ else:
     import openTSNE.sklearn
     import openTSNE.tsne
 
-    import finsler_ext.opentsne
+    import finsler_ext.estimators.opentsne
     from finsler_ext import FinslerTSNE
 
-    openTSNE.TSNE = openTSNE.tsne.TSNE = with_defaults(finsler_ext.opentsne.FinslerTSNE, "TSNE")
+    openTSNE.TSNE = openTSNE.tsne.TSNE = with_defaults(
+        finsler_ext.estimators.opentsne.FinslerTSNE, "TSNE"
+    )
     openTSNE.sklearn.TSNE = with_defaults(FinslerTSNE, "TSNE")

@@ -6,23 +6,27 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from finsler_ext import _moved
+
 if TYPE_CHECKING:
-    from finsler_ext.dissimilarity.directed_input import read_directed
-    from finsler_ext.mds import FinslerMDS
-    from finsler_ext.tsne import FinslerTSNE
-    from finsler_ext.umap import FinslerUMAP
+    from finsler_ext.construct.directed_input import read_directed
+    from finsler_ext.estimators.mds import FinslerMDS
+    from finsler_ext.estimators.tsne import FinslerTSNE
+    from finsler_ext.estimators.umap import FinslerUMAP
 
 try:
     __version__ = version("finsler_ext")
 except PackageNotFoundError:  # used from a source tree
     __version__ = "0+unknown"
 
+_moved.install()
+
 # Imported on first use: umap-learn and openTSNE take seconds to load.
 _HOME = {
-    "FinslerMDS": "finsler_ext.mds",
-    "FinslerTSNE": "finsler_ext.tsne",
-    "FinslerUMAP": "finsler_ext.umap",
-    "read_directed": "finsler_ext.dissimilarity.directed_input",
+    "FinslerMDS": "finsler_ext.estimators.mds",
+    "FinslerTSNE": "finsler_ext.estimators.tsne",
+    "FinslerUMAP": "finsler_ext.estimators.umap",
+    "read_directed": "finsler_ext.construct.directed_input",
 }
 
 __all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP", "read_directed"]

@@ -7,7 +7,7 @@ from numbers import Number
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._input import checked_structure
+from finsler_ext.construct.input import checked_structure
 
 __all__ = ["read_transitions", "representation", "store", "stored_neighbors"]
 

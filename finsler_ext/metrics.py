@@ -16,7 +16,7 @@ from scipy.sparse.linalg import cg
 from scipy.stats import spearmanr
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.randers import height
+from finsler_ext.spaces.randers import height
 
 __all__ = [
     "SkewFidelity",

@@ -186,7 +186,7 @@ def velocity(
     of the cells instead of time (17 % of the 64 lie above −0.5, the worst at 0.55): compare it with
     a time that you trust.
     """
-    from finsler_ext.dissimilarity.directed_input import read_anndata
+    from finsler_ext.construct.directed_input import read_anndata
 
     data, source = read_anndata(adata, transitions)
     lengths = scipy.sparse.csr_matrix(data.distances)

@@ -5,9 +5,9 @@ import importlib
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.dissimilarity.directed_input import read_directed
-from finsler_ext.dissimilarity.readers import read_edge_list
-from finsler_ext.randers import randers_distances
+from finsler_ext.construct.directed_input import read_directed
+from finsler_ext.construct.readers import read_edge_list
+from finsler_ext.spaces.randers import randers_distances
 
 N = 40
 NAMES = [f"town{i:02d}" for i in range(N)]

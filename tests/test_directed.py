@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, opentsne
-from finsler_ext.mds import finsler_smacof
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+from finsler_ext.estimators import opentsne
+from finsler_ext.estimators.mds import finsler_smacof
 from tests.directed_data import CONTAINERS, NAMED, NAMES, package_of, planted, towns, twice
 
 pytestmark = [
@@ -207,9 +208,9 @@ def test_the_search_costs_less_than_five_fits(monkeypatch):
         counted.append(args[3].max_iter)
         return run_at(*args, **kwds)
 
-    from finsler_ext._mds_problem import run_at
+    from finsler_ext.estimators._mds.problem import run_at
 
-    monkeypatch.setattr("finsler_ext._mds_drift.run_at", counting)
+    monkeypatch.setattr("finsler_ext.estimators._mds.drift.run_at", counting)
     FinslerMDS(3, omega_norm="auto", metric="precomputed", max_iter=300).fit(D)
     assert sum(counted) <= 5 * 300
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from finsler_ext import FinslerUMAP
-from finsler_ext.drift_choice import DRIFTS, choose_drift
+from finsler_ext.drift import DRIFTS, choose_drift
 from finsler_ext.metrics import SkewFidelity
 from tests.models import SMALL_DRIFT_WARNING
 

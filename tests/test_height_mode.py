@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from finsler_ext import FinslerTSNE, FinslerUMAP
 from finsler_ext.layout.height_mode import height_mode
-from finsler_ext.layout.umap_loss import umap_loss
+from finsler_ext.layout.umap.loss import umap_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 QUICK = {

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
-from finsler_ext._input import AsFitted, canonical, checked_structure
+from finsler_ext.construct.input import AsFitted, canonical, checked_structure
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -13,10 +13,10 @@ from sklearn.manifold import smacof
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from finsler_ext import FinslerMDS
-from finsler_ext._mds_transform import constructed_distances
-from finsler_ext.layout.stress_placement import place_points
-from finsler_ext.mds import finsler_mds_gd, finsler_smacof
-from finsler_ext.randers import randers_distances
+from finsler_ext.estimators._mds.new_points import constructed_distances
+from finsler_ext.estimators.mds import finsler_mds_gd, finsler_smacof
+from finsler_ext.layout.stress.placement import place_points
+from finsler_ext.spaces.randers import randers_distances
 
 # Tiny data need not have a height worth reading; tests below want the warnings.
 pytestmark = [
@@ -91,8 +91,8 @@ def test_fit_changes_no_parameter_and_no_global_state():
 
 def test_neither_umap_nor_opentsne_is_imported():
     code = (
-        "import sys; from finsler_ext import FinslerMDS; import finsler_ext.mds_peers,"
-        " finsler_ext.spectral; import numpy as np;"
+        "import sys; from finsler_ext import FinslerMDS;"
+        "import finsler_ext.estimators.spectral; import numpy as np;"
         "X = np.random.default_rng(0).normal(size=(40, 3));"
         "FinslerMDS(n_neighbors=8).fit(X).transform(X[:2]);"
         "print([m for m in ('umap', 'openTSNE', 'pynndescent', 'networkx') if m in sys.modules])"
@@ -229,7 +229,7 @@ def test_an_asymmetry_of_rounding_is_no_asymmetry():
 
 
 def test_auto_on_many_points_searches_a_sample(monkeypatch):
-    monkeypatch.setattr("finsler_ext._mds_drift.SEARCH_POINTS", 60)
+    monkeypatch.setattr("finsler_ext.estimators._mds.drift.SEARCH_POINTS", 60)
     _, D = windy(n=150, omega=0.4, noise=0.05)
     result = finsler_smacof(D, omega_norm="auto", random_state=0)
     assert result.omega_norm == pytest.approx(0.4, abs=0.05)
@@ -516,7 +516,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch):
     def interrupted(*args, **kwds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("finsler_ext.mds.solve", interrupted)
+    monkeypatch.setattr("finsler_ext.estimators.mds.solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:20, :2])
     assert np.array_equal(model.embedding_, before)

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 
 from finsler_ext.metrics import density_height, neighborhood_preservation, skew_fidelity
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 
 RNG = np.random.default_rng(0)
 GRAPH = scipy.sparse.random_array((50, 50), density=0.2, rng=RNG, format="csr")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from finsler_ext.randers import (
+from finsler_ext.spaces.randers import (
     check_omega_norm,
     height,
     incoming,

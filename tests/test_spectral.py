@@ -4,15 +4,15 @@ import scipy.linalg
 from scipy.linalg import subspace_angles
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
-from finsler_ext.layout.spectral_losses import isomap_loss, lle_loss, pairs_loss
-from finsler_ext.randers import randers_distance, randers_distances
-from finsler_ext.spectral import (
+from finsler_ext.estimators.spectral import (
     finsler_diffusion_maps,
     finsler_isomap,
     finsler_laplacian_eigenmaps,
     finsler_lle,
     lle_weights,
 )
+from finsler_ext.layout.spectral_losses import isomap_loss, lle_loss, pairs_loss
+from finsler_ext.spaces.randers import randers_distance, randers_distances
 
 N = 60
 RNG = np.random.default_rng(0)

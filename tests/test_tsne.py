@@ -15,10 +15,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from finsler_ext import FinslerTSNE, opentsne
-from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity, PrecomputedDirected
-from finsler_ext.layout.tsne_gradient import FinslerGradient
-from finsler_ext.randers import randers_distances
+from finsler_ext import FinslerTSNE
+from finsler_ext.construct.tsne_affinities import DirectedPerplexity, PrecomputedDirected
+from finsler_ext.estimators import opentsne
+from finsler_ext.layout.tsne.gradient import FinslerGradient
+from finsler_ext.spaces.randers import randers_distances
 
 QUICK = {"n_iter": 60, "early_exaggeration_iter": 40, "random_state": 0}
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from numba import njit
 
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from finsler_ext import FinslerUMAP
-from finsler_ext._umap.graph import isolated
+from finsler_ext.estimators._umap.graph import isolated
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

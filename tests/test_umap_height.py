@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from umap import UMAP
 
 from finsler_ext import FinslerUMAP
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import check_random_state
 
-from finsler_ext import FinslerUMAP, dissimilarity
+from finsler_ext import FinslerUMAP, construct
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)
@@ -34,7 +34,7 @@ def test_keyword_arguments_of_compiled_metrics_go_by_name():
     expected = np.sort(cdist(X, X, "sqeuclidean"), axis=1)[:, :15]
     np.testing.assert_allclose(found._knn_dists, expected, rtol=1e-4, atol=1e-6)
     with pytest.raises(ValueError, match="metric_kwds"):
-        dissimilarity.exact_neighbors(X, 5, metric=weighted, metric_kwds={"c": 2.0})
+        construct.exact_neighbors(X, 5, metric=weighted, metric_kwds={"c": 2.0})
 
 
 @pytest.mark.parametrize("kind", ["neighbour graph", "rounding"])
@@ -95,8 +95,8 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("factor", [1e-30, 1e-20, 1e20, 1e30])
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 def test_very_large_and_very_small_values(factor, form):
-    plain = dissimilarity.exact_neighbors(form(X), 8)
-    scaled = dissimilarity.exact_neighbors(form(X * np.float32(factor)), 8)
+    plain = construct.exact_neighbors(form(X), 8)
+    scaled = construct.exact_neighbors(form(X * np.float32(factor)), 8)
     assert np.mean(plain.indices == scaled.indices) > 0.999
     assert np.all(np.diff(scaled.distances, axis=1) >= 0)
     np.testing.assert_allclose(scaled.distances, plain.distances * factor, rtol=1e-4)
@@ -195,13 +195,13 @@ def test_scales_of_new_rows_are_checked_even_where_none_is_needed():
 def test_equal_rows_return_the_place_of_the_first():
     data = load_iris().data
     model = quick().fit(data)
-    first = dissimilarity.training_rows(data.astype(np.float32), data.astype(np.float32))
+    first = construct.training_rows(data.astype(np.float32), data.astype(np.float32))
     assert (first != np.arange(150)).any()
     assert np.array_equal(model.transform(data), model.embedding_[first])
 
 
 def test_round_numbers_do_not_collide():
     bits = check_random_state(0).randint(0, 2, size=(20_000, 24)).astype(np.float32)
-    rows = dissimilarity.training_rows(bits, bits)
+    rows = construct.training_rows(bits, bits)
     _, first = np.unique(bits, axis=0, return_index=True)
     assert np.array_equal(np.unique(rows), np.sort(first))

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from umap import UMAP
 
 from finsler_ext import FinslerUMAP
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)
@@ -46,10 +46,10 @@ def test_edges_of_one_direction_would_slide_along_the_drift(digits, monkeypatch)
         out, into = true_memberships(*args, **kwds)
         return out, np.zeros_like(into)
 
-    from finsler_ext import dissimilarity
+    from finsler_ext import construct
 
-    true_memberships = dissimilarity.new_memberships
-    monkeypatch.setattr(dissimilarity, "new_memberships", outgoing_only)
+    true_memberships = construct.new_memberships
+    monkeypatch.setattr(construct, "new_memberships", outgoing_only)
     one = model.transform(X * NEARLY) - model.embedding_
     assert abs(one[:, -1].mean()) > 10 * abs(both[:, -1].mean())
 
@@ -286,7 +286,7 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(few_digits, monkeypatc
     def interrupted(*args, **kwds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("finsler_ext._umap.embedding.UmapSchedule.at", interrupted)
+    monkeypatch.setattr("finsler_ext.estimators._umap.embedding.UmapSchedule.at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.update(X[150:])
     assert np.array_equal(model.embedding_, before[0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.data import files
 from benchmarks.data.dataset import Dataset, class_numbers
-from finsler_ext.dissimilarity.readers import complete_paths, read_transition_probabilities
+from finsler_ext.construct.readers import complete_paths, read_transition_probabilities
 
 __all__ = ["load_blogs", "load_direct_flights", "load_flights", "load_morse", "load_velocity"]
 

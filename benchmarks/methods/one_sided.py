@@ -11,7 +11,7 @@ that grows with the crowding around i, and so a height that is not the data's.
 
 from __future__ import annotations
 
-from finsler_ext.umap import FinslerUMAP
+from finsler_ext.estimators.umap import FinslerUMAP
 
 __all__ = ["OneSidedFinslerUMAP"]
 

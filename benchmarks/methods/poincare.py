@@ -129,7 +129,7 @@ def poincare_map(
     Examples
     --------
     >>> import numpy as np
-    >>> from finsler_ext.dissimilarity import exact_neighbors
+    >>> from finsler_ext.construct import exact_neighbors
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> found = exact_neighbors(X, 10)
     >>> result = poincare_map(found.indices, found.distances, n_epochs=50, random_state=0)

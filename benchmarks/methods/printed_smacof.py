@@ -8,10 +8,10 @@ here with its Kronecker factor inverted)
     B_ij = −w_ij D_ij/F_ij for i ≠ j,   B_ii = Σ_{j≠i} w_ij D_ij/F_ij,
     C = ((w∘D) 1 − (w∘D)ᵀ 1) ωᵀ,        V the Laplacian of w.
 
-It differs from `finsler_ext.mds.finsler_smacof` in three ways: D is not symmetrised in B, the
-denominator is the Finsler distance F_ij and not the Euclidean one, and C counts whole, not
-half. A minimiser of the stress is therefore no fixed point of it, and the stress may rise. At
-ω = 0 with a symmetric D both are SMACOF.
+It differs from `finsler_ext.estimators.mds.finsler_smacof` in three ways: D is not symmetrised
+in B, the denominator is the Finsler distance F_ij and not the Euclidean one, and C counts
+whole, not half. A minimiser of the stress is therefore no fixed point of it, and the
+stress may rise. At ω = 0 with a symmetric D both are SMACOF.
 
 What the printed form leaves open, and our reading of it: the diagonal of B makes its rows sum to
 zero (its columns do not, as B is not symmetric), so the constant part of B Y − C is dropped, as
@@ -27,11 +27,11 @@ import numpy as np
 from numba import njit
 from sklearn.utils import check_random_state
 
-from finsler_ext._mds_input import checked_dissimilarities
 from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
-from finsler_ext.layout.stress import stress_problem
-from finsler_ext.layout.stress_initial import InitialLayout
-from finsler_ext.randers import check_omega_norm
+from finsler_ext.estimators._mds.input import checked_dissimilarities
+from finsler_ext.layout.stress.objective import stress_problem
+from finsler_ext.layout.stress.start import InitialLayout
+from finsler_ext.spaces.randers import check_omega_norm
 
 __all__ = ["PrintedResult", "printed_smacof"]
 
@@ -63,7 +63,7 @@ def printed_smacof(
     random_state=None,
     n_jobs=None,
 ) -> PrintedResult:
-    """Iterate the printed update from the start of `finsler_ext.mds.finsler_smacof`.
+    """Iterate the printed update from the start of `finsler_ext.estimators.mds.finsler_smacof`.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def printed_smacof(
     Examples
     --------
     >>> import numpy as np
-    >>> from finsler_ext.randers import randers_distances
+    >>> from finsler_ext.spaces.randers import randers_distances
     >>> D = randers_distances(np.random.default_rng(0).normal(size=(50, 3)), 0.3)
     >>> result = printed_smacof(D, omega_norm=0.3)
     >>> result.embedding.shape, bool((np.diff(result.stress_history) > 0).any())

@@ -17,7 +17,7 @@ def demo(options, interrupts: Interrupts) -> int:
     from finsler_ext import FinslerUMAP
     from finsler_ext.cli.verdict import verdict
     from finsler_ext.plot import plot_map
-    from finsler_ext.randers import check_omega_norm
+    from finsler_ext.spaces.randers import check_omega_norm
 
     check_omega_norm(options.omega_norm)
 

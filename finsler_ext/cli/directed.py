@@ -97,7 +97,7 @@ def _said(options) -> dict:
 
 
 def _from_columns(path: Path, columns: dict, options) -> Directed:
-    from finsler_ext.dissimilarity.edge_lists import read_columns
+    from finsler_ext.construct.edge_lists import read_columns
 
     matrix, names = _door(path, read_columns, columns, **_said(options))
     return Directed(matrix, names, None)
@@ -105,7 +105,7 @@ def _from_columns(path: Path, columns: dict, options) -> Directed:
 
 def _from_matrix(path: Path, matrix, rows, options, how: str = "") -> Directed:
     """A square matrix; its numbers may be strengths."""
-    from finsler_ext.dissimilarity.directed_input import read_directed as read
+    from finsler_ext.construct.directed_input import read_directed as read
 
     _check_size(path, matrix.shape[0])
     found = _door(path, read, matrix, **_said(options)).distances
@@ -151,7 +151,7 @@ def _without_header(columns: dict) -> str:
 
 
 def _from_parquet(path: Path, options) -> Directed:
-    from finsler_ext.dissimilarity.frames import read_frame
+    from finsler_ext.construct.frames import read_frame
 
     columns, rows = load_parquet(path)
     rows = None if rows is None else rows.tolist()
@@ -161,7 +161,7 @@ def _from_parquet(path: Path, options) -> Directed:
 
 
 def _from_h5ad(path: Path, options) -> Directed:
-    from finsler_ext.dissimilarity.directed_input import read_directed as read
+    from finsler_ext.construct.directed_input import read_directed as read
 
     adata = read_anndata(path)
     found = _door(path, read, adata, weight=options.weight)
@@ -208,7 +208,7 @@ def _is_named_matrix(lines, options) -> bool:
 
 def _has_edge_header(lines, options) -> bool:
     """Whether the first line names a source and a target, and is not an edge between such nodes."""
-    from finsler_ext.dissimilarity.edge_lists import find_ends
+    from finsler_ext.construct.edge_lists import find_ends
 
     header = lines[0]
     if options.source is not None or options.target is not None:
@@ -227,7 +227,7 @@ def _has_edge_header(lines, options) -> bool:
 
 
 def _edges(path: Path, header, lines, options) -> Directed:
-    from finsler_ext.dissimilarity.edge_lists import choose_length, find_ends
+    from finsler_ext.construct.edge_lists import choose_length, find_ends
 
     ends = _door(path, find_ends, header, options.source, options.target)
     columns: dict[str, Any] = dict(zip(header, zip(*lines, strict=True), strict=True))

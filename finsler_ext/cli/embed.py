@@ -51,7 +51,7 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
         check_plot(Path(options.plot), len(data.rows), source, output)
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.cli.verdict import columns_why, shown_share, verdict
-    from finsler_ext.drift_choice import check_drift_parameter
+    from finsler_ext.drift import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
@@ -192,7 +192,7 @@ def _points(data: Table, options):
 
 def _directed_input(method: str, data: Directed):
     """The distances with the names of the points; for neighbours, along paths if few are known."""
-    from finsler_ext.dissimilarity.readers import (
+    from finsler_ext.construct.readers import (
         DirectedData,
         complete_paths,
         mostly_known,

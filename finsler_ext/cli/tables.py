@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._input import checked_structure
 from finsler_ext.cli.labels import label_values
 from finsler_ext.cli.text import read_text_table
 from finsler_ext.cli.usage import UsageError, listed, needs
+from finsler_ext.construct.input import checked_structure
 
 __all__ = ["FORMATS", "Table", "format_of", "load_npy", "load_npz", "read_table"]
 

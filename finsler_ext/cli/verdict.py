@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finsler_ext.drift_choice import MEANINGFUL_SIGN
+from finsler_ext.drift import MEANINGFUL_SIGN
 from finsler_ext.metrics import SkewFidelity
 
 __all__ = ["columns_why", "shown_share", "verdict"]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from finsler_ext.plot.skew import height_words
-from finsler_ext.randers import height, map_columns
+from finsler_ext.spaces.randers import height, map_columns
 
 __all__ = ["Colors", "Shown", "coded", "magnification", "read_colors", "read_shown"]
 

@@ -57,7 +57,7 @@ def asymmetry_of(model) -> dict:
             return {"graph": affinities.P, "local_scale": affinities.local_scale}
         return {"distances": _lengths(affinities.P)}
     if hasattr(model, "graph_"):  # FinslerUMAP
-        from finsler_ext._umap.graph import neighbor_distances
+        from finsler_ext.estimators._umap.graph import neighbor_distances
 
         if model.metric == "precomputed" and model._raw_data is not None:
             given = {"distances": model._raw_data}

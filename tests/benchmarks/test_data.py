@@ -20,8 +20,8 @@ from benchmarks.data import (
     torchvision_features,
     torchvision_images,
 )
-from finsler_ext.dissimilarity.readers import complete_paths, read_transition_probabilities
-from finsler_ext.randers import randers_distances
+from finsler_ext.construct.readers import complete_paths, read_transition_probabilities
+from finsler_ext.spaces.randers import randers_distances
 
 DATA_DIR = os.environ.get("FINSLER_DATA")
 rng = np.random.default_rng(0)

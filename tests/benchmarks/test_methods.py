@@ -9,7 +9,7 @@ from benchmarks.experiments import EXPERIMENTS
 from benchmarks.methods import FAMILIES, Request, embed, family_of, parse
 from benchmarks.naming import title_of
 from benchmarks.problem import Problem
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 
 NAMED = sorted({method for e in EXPERIMENTS.values() for method in e.methods})
 ON_DISTANCES = sorted(

@@ -18,7 +18,7 @@ from benchmarks.methods.poincare_ball import (
 )
 from benchmarks.methods.poincare_kernel import symmetric_divergence
 from finsler_ext._threads import RowPool
-from finsler_ext.dissimilarity import exact_neighbors
+from finsler_ext.construct import exact_neighbors
 
 
 def cloud(n=60, k=8, seed=0):

@@ -8,7 +8,7 @@ from sklearn.metrics import pairwise_distances
 from benchmarks.data import Dataset
 from benchmarks.problem import Problem, problem_of
 from finsler_ext import FinslerTSNE
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from benchmarks.scores import (
     score,
     truth_scores,
 )
-from finsler_ext.randers import randers_distances
+from finsler_ext.spaces.randers import randers_distances
 
 rng = np.random.default_rng(0)
 

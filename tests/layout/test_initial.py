@@ -4,8 +4,8 @@ import scipy.linalg
 import scipy.sparse
 from sklearn.datasets import make_blobs
 
-from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
-from finsler_ext.layout.initial import EXTENT, initial_positions, spectral_map
+from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
+from finsler_ext.layout.start import EXTENT, initial_positions, spectral_map
 
 
 def graph_of(X, k=10):

@@ -14,14 +14,14 @@ from finsler_ext.layout.laplacian import (
     n_groups,
     solver_of,
 )
-from finsler_ext.layout.stress import slope, stress_problem
-from finsler_ext.layout.stress_asymmetric import AsymmetricStress
-from finsler_ext.layout.stress_descent import descend
-from finsler_ext.layout.stress_drift import search_drift
-from finsler_ext.layout.stress_initial import InitialLayout, classical_scaling
-from finsler_ext.layout.stress_majorization import majorize
-from finsler_ext.layout.stress_placement import place_points
-from finsler_ext.randers import randers_distances
+from finsler_ext.layout.stress.asymmetric import AsymmetricStress
+from finsler_ext.layout.stress.descent import descend
+from finsler_ext.layout.stress.drift import search_drift
+from finsler_ext.layout.stress.majorization import majorize
+from finsler_ext.layout.stress.objective import slope, stress_problem
+from finsler_ext.layout.stress.placement import place_points
+from finsler_ext.layout.stress.start import InitialLayout, classical_scaling
+from finsler_ext.spaces.randers import randers_distances
 
 OMEGAS = (0.0, 0.1, 0.5, 0.9, 0.99)
 

@@ -7,17 +7,17 @@ import pytest
 import scipy.sparse
 from openTSNE.tsne import kl_divergence_bh
 
-from finsler_ext.layout.octree import build_octree, padded
-from finsler_ext.layout.tsne_attraction import attraction, edge_pairs, edge_pairs_to_new
-from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_gradient import (
+from finsler_ext.layout.tsne.attraction import attraction, edge_pairs, edge_pairs_to_new
+from finsler_ext.layout.tsne.exact import exact_repulsion
+from finsler_ext.layout.tsne.gradient import (
     EXACT_BELOW,
     EXACT_UP_TO,
     FinslerGradient,
     check_dof,
     choose_method,
 )
-from finsler_ext.layout.tsne_tree import tree_repulsion
+from finsler_ext.layout.tsne.octree import build_octree, padded
+from finsler_ext.layout.tsne.tree import tree_repulsion
 
 
 def directed_affinities(n, seed=0, share=0.4):

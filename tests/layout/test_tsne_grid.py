@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext import opentsne
-from finsler_ext.dissimilarity.tsne_affinities import DirectedPerplexity
-from finsler_ext.layout import tsne_gradient
-from finsler_ext.layout.tsne_exact import exact_repulsion
-from finsler_ext.layout.tsne_gradient import (
+from finsler_ext.construct.tsne_affinities import DirectedPerplexity
+from finsler_ext.estimators import opentsne
+from finsler_ext.layout.tsne import gradient as tsne_gradient
+from finsler_ext.layout.tsne.exact import exact_repulsion
+from finsler_ext.layout.tsne.gradient import (
     EXACT_BELOW,
     GRID_FROM,
     GRID_NODES_PER_POINT,
     FinslerGradient,
     choose_method,
 )
-from finsler_ext.layout.tsne_grid import KernelStore, grid_repulsion, plan_grid
+from finsler_ext.layout.tsne.grid import KernelStore, grid_repulsion, plan_grid
 
 SPACES = [*((1, omega) for omega in (0.0, 0.5, 0.9, 0.95)), *((dof, 0.5) for dof in (0.5, 2, 3))]
 SPACES += [(0.5, 0.0), (3, 0.95)]

@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import spearmanr
 
 from finsler_ext.layout.height import height_response
-from finsler_ext.layout.umap_forces import (
+from finsler_ext.layout.umap.forces import (
     FORCE_LIMIT,
     REPULSION_SOFTENING,
     attraction,
@@ -17,9 +17,9 @@ from finsler_ext.layout.umap_forces import (
     look_up,
     repulsion,
 )
-from finsler_ext.layout.umap_schedule import optimize_layout
-from finsler_ext.layout.umap_sgd import N_STEPS, edge_sampler, step_kernel
-from finsler_ext.randers import randers_distances
+from finsler_ext.layout.umap.schedule import optimize_layout
+from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
+from finsler_ext.spaces.randers import randers_distances
 
 A, B = 1.577, 0.895
 PULL = partial(attraction, a=A, b=B)
@@ -219,7 +219,7 @@ def test_height_response_of_islands_and_symmetric_graphs():
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
 def test_the_height_does_not_follow_the_order_of_the_rows(order):
     """A sequential sweep over sorted rows gives ±0.6 here, with the sign of the sorting."""
-    from finsler_ext.dissimilarity import directed_memberships, exact_neighbors, umap_scales
+    from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
 
     radius = np.repeat(np.arange(1, 16) / 15, 20)[order]
     angle = np.tile(np.arange(20) * np.pi / 10, 15)[order]

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse
 from scipy.optimize import approx_fprime
 
-from finsler_ext.layout.umap_forces import force_table, potential_at, potential_table, repulsion
-from finsler_ext.layout.umap_loss import AxisLoss, umap_loss
-from finsler_ext.layout.umap_schedule import optimize_layout
-from finsler_ext.layout.umap_sgd import N_STEPS, edge_sampler, step_kernel
-from finsler_ext.randers import randers_distances
+from finsler_ext.layout.umap.forces import force_table, potential_at, potential_table, repulsion
+from finsler_ext.layout.umap.loss import AxisLoss, umap_loss
+from finsler_ext.layout.umap.schedule import optimize_layout
+from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
+from finsler_ext.spaces.randers import randers_distances
 
 A, B = 1.577, 0.895
 SHAPE = {"a": A, "b": B}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from finsler_ext.layout.umap_forces import REPULSION_SOFTENING
-from finsler_ext.layout.umap_placement import place_points
-from finsler_ext.randers import randers_distance
+from finsler_ext.layout.umap.forces import REPULSION_SOFTENING
+from finsler_ext.layout.umap.placement import place_points
+from finsler_ext.spaces.randers import randers_distance
 
 A, B = 1.5769, 0.8951
 RNG = np.random.default_rng(0)

@@ -1,0 +1,60 @@
+"""Stage 1: directed dissimilarities of the data. Rows are sources; nothing is averaged."""
+
+from finsler_ext.construct.connectivity import strongly_connected
+from finsler_ext.construct.geodesics import geodesic_neighbors, neighbor_graph
+from finsler_ext.construct.memberships import (
+    AFFINITIES,
+    directed_memberships,
+    fuzzy_union,
+    harmonic_memberships,
+    new_memberships,
+)
+from finsler_ext.construct.neighbors import (
+    DirectedNeighbors,
+    approximate_neighbors,
+    exact_neighbors,
+    is_asymmetric,
+    precomputed_neighbors,
+    with_self_first,
+)
+from finsler_ext.construct.new_points import (
+    NewNeighbors,
+    exact_new_neighbors,
+    extended_new_neighbors,
+    precomputed_new_neighbors,
+    searched_new_neighbors,
+    training_rows,
+)
+from finsler_ext.construct.scales import (
+    mean_distance,
+    mean_neighbor_distance,
+    relative_scale,
+    umap_scales,
+)
+
+__all__ = [
+    "AFFINITIES",
+    "DirectedNeighbors",
+    "NewNeighbors",
+    "approximate_neighbors",
+    "directed_memberships",
+    "exact_neighbors",
+    "exact_new_neighbors",
+    "extended_new_neighbors",
+    "fuzzy_union",
+    "geodesic_neighbors",
+    "harmonic_memberships",
+    "is_asymmetric",
+    "mean_distance",
+    "mean_neighbor_distance",
+    "neighbor_graph",
+    "new_memberships",
+    "precomputed_neighbors",
+    "precomputed_new_neighbors",
+    "relative_scale",
+    "searched_new_neighbors",
+    "strongly_connected",
+    "training_rows",
+    "umap_scales",
+    "with_self_first",
+]

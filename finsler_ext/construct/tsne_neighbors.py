@@ -1,0 +1,230 @@
+"""Neighbours for t-SNE, as openTSNE's neighbour indices, none of which mirrors a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+from openTSNE.affinity import get_knn_index
+from openTSNE.nearest_neighbors import KNNIndex
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+
+from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
+from finsler_ext.construct.input import (
+    as_stored,
+    canonical,
+    large_offset,
+    readable,
+    without_extremes,
+)
+from finsler_ext.construct.neighbors import (
+    exact_neighbors,
+    is_asymmetric,
+    precomputed_neighbors,
+)
+
+__all__ = ["DirectedIndex", "neighbor_index"]
+
+# "auto" compares all pairs up to this many points; openTSNE's Annoy takes as long from there.
+EXACT_UP_TO = 15_000
+# An asymmetric callable metric is compared on all pairs up to this size.
+ASYMMETRIC_UP_TO = 20_000
+# New rows compared with all points at a time.
+BLOCK_ROWS = 256
+
+
+class DirectedIndex(KNNIndex):
+    """Exact neighbours of any metric, or of directed distances with metric="precomputed".
+
+    Missing neighbours have index −1 and distance inf.
+    """
+
+    def check_metric(self, metric):
+        return metric
+
+    def build(self):
+        if self.metric == "precomputed":
+            found = precomputed_neighbors(self.data, self.k + 1)
+            self.data = None  # places of new points come with distances of their own
+        elif self._plain_euclidean():
+            return euclidean_neighbors(self.data, self.k, resolve_n_jobs(self.n_jobs))
+        else:
+            found = exact_neighbors(
+                self.data,
+                self.k + 1,
+                metric=self.metric,
+                metric_kwds=self.metric_params,
+                n_threads=resolve_n_jobs(self.n_jobs),
+            )
+        return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+
+    def _plain_euclidean(self) -> bool:
+        return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
+
+    def between(self, rows, columns) -> np.ndarray:
+        """Directed distances from the points ``rows`` to the points ``columns``."""
+        kwds = self.metric_params or {}
+        if isinstance(self.metric, str):
+            return np.asarray(pairwise_distances(rows, columns, metric=self.metric, **kwds))
+        return cdist(rows, columns, lambda u, v: self.metric(u, v, **kwds))
+
+    def both_ways(self, query) -> tuple[np.ndarray, np.ndarray]:
+        """Distances from new points to all points, and from all points to new ones.
+
+        With metric="precomputed", a query has n columns, or 2n: to the points, and from them.
+        """
+        n = self.n_samples
+        if self.metric == "precomputed":
+            query = _dense_distances(query)
+            if query.shape[1] not in (n, 2 * n):
+                raise ValueError(
+                    f"metric='precomputed': new rows need the distances to the {n} fitted points "
+                    f"(and, in {n} more columns, from them), got {query.shape[1]} columns."
+                )
+            return query[:, :n], query[:, -n:]
+        data = self.data
+        if self._plain_euclidean():
+            offset = large_offset(data)
+            if offset is not None:
+                query, data = query - offset, data - offset
+        with one_blas_thread():
+            there = self.between(_filled_up(query), data)[: query.shape[0]]
+            if callable(self.metric):
+                return there, self.between(data, query).T
+        return there, there
+
+    def admitted(self, query):
+        """New rows, dense or sparse as the fitted ones; for precomputed distances as they are."""
+        if self.metric == "precomputed":
+            return readable(query, "X", missing=np.inf)
+        query = canonical(without_extremes(readable(query, "X"), "X", new=True))
+        return as_stored(query, self.data)
+
+    def refined(self, query, row, column, distances) -> np.ndarray:
+        """Distances of chosen pairs, from their differences where the metric is Euclidean.
+
+        Sums inside BLAS and numpy depend on the batch and even on where it lies in memory.
+        """
+        if not self._plain_euclidean():
+            return distances
+        exact = np.empty(row.size)
+        _distances_between(np.ascontiguousarray(query), self.data, row, column, exact)
+        return exact
+
+    def query(self, query, k):
+        there, _ = self.both_ways(query)
+        near = np.argsort(there, axis=1, kind="stable")[:, :k]
+        return near, np.take_along_axis(there, near, axis=1)
+
+
+def _dense_distances(query) -> np.ndarray:
+    """Pairs that a sparse matrix does not store are no neighbours, rather than at distance 0."""
+    if not scipy.sparse.issparse(query):
+        return np.asarray(query, dtype=np.float64)
+    entries = scipy.sparse.coo_array(query)
+    dense = np.full(query.shape, np.inf)
+    dense[entries.coords] = entries.data
+    return dense
+
+
+def _filled_up(query):
+    """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
+    missing = BLOCK_ROWS - query.shape[0]
+    if scipy.sparse.issparse(query) or missing <= 0:
+        return query
+    return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
+
+
+def euclidean_neighbors(X: np.ndarray, k: int, n_threads: int = 1):
+    """The k nearest of all pairs, the point itself left out; indices and exact distances.
+
+    Candidates come from ‖x‖² + ‖y‖² − 2xy, distances from the differences.
+    """
+    n = X.shape[0]
+    centred = X - X.mean(axis=0)
+    square = np.einsum("ij,ij->i", centred, centred)
+
+    def nearest(start: int) -> np.ndarray:
+        rows = np.arange(start, min(start + BLOCK_ROWS, n))
+        between = square - 2.0 * (centred[rows] @ centred.T)  # less ‖x‖² of the row itself
+        between[np.arange(rows.size), rows] = np.inf
+        # a copy: a view would keep every block in memory
+        return np.argpartition(between, k - 1, axis=1)[:, :k].copy()
+
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        indices = np.concatenate(list(pool.map(nearest, range(0, n, BLOCK_ROWS))))
+    distances = np.empty(indices.shape)
+    with RowPool(n, n_threads, heavy=True) as rows:
+        rows.run(_distances_of_pairs, X, indices, distances)
+    order = np.lexsort((indices, distances), axis=1)
+    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+@njit(nogil=True, cache=True)
+def _distances_of_pairs(start, stop, X, indices, distances):
+    for i in range(start, stop):
+        for e in range(indices.shape[1]):
+            j, total = indices[i, e], 0.0
+            for c in range(X.shape[1]):
+                total += (X[i, c] - X[j, c]) ** 2
+            distances[i, e] = np.sqrt(total)
+
+
+@njit(nogil=True, cache=True)
+def _distances_between(A, B, row, column, distances):
+    for e in range(row.shape[0]):
+        total = 0.0
+        for c in range(A.shape[1]):
+            total += (A[row[e], c] - B[column[e], c]) ** 2
+        distances[e] = np.sqrt(total)
+
+
+def neighbor_index(
+    data,
+    k: int,
+    *,
+    method: str | KNNIndex = "auto",
+    metric: str | Callable = "euclidean",
+    metric_params=None,
+    n_jobs: int = 1,
+    random_state=None,
+    verbose: bool = False,
+    knn_kwargs=None,
+) -> KNNIndex:
+    """The index that finds k neighbours (the point itself left out) of every point.
+
+    "exact" compares all pairs; so does "auto" up to 15,000 points, for directed distances and
+    for asymmetric metrics. Everything else is openTSNE's choice. With a seed, approximate
+    indices are built on one thread: they depend on the number of threads.
+    """
+    n = data.shape[0]
+    directed = metric == "precomputed"
+    if callable(metric) and is_asymmetric(metric, data, metric_params):
+        directed = True
+        if n > ASYMMETRIC_UP_TO:
+            raise ValueError(
+                f"metric: {metric!r} is asymmetric, and approximate neighbour search mixes up "
+                f"directions; all pairs are compared up to {ASYMMETRIC_UP_TO} points, X has {n}. "
+                "Compute the directed distances (a sparse matrix of the nearest ones will do) "
+                "and pass metric='precomputed'."
+            )
+    exact = isinstance(method, str) and (
+        directed or method == "exact" or (method == "auto" and n <= EXACT_UP_TO)
+    )
+    if exact:
+        return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+    return get_knn_index(
+        data,
+        method,
+        k=k,
+        metric=metric,
+        metric_params=metric_params,
+        n_jobs=resolve_n_jobs(n_jobs) if random_state is None else 1,
+        random_state=random_state,
+        verbose=verbose,
+        knn_kwargs=knn_kwargs,
+    )

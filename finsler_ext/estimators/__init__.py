@@ -1,0 +1,1 @@
+"""The estimators: FinslerUMAP, FinslerTSNE, FinslerMDS and the spectral methods."""

@@ -1,0 +1,133 @@
+"""Checks of directed dissimilarities and weights before a stress is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from finsler_ext.construct.directed_input import check_range, marked, opened
+from finsler_ext.construct.readers import complete_paths, read_matrix
+
+__all__ = ["MISSING", "ROUNDING", "DirectedInput", "checked_dissimilarities", "is_symmetric"]
+
+MISSING = ("auto", "ignore", "geodesic")
+# Rows compared at a time.
+BLOCK_ROWS = 1024
+# Asymmetry below this share of the largest entry is rounding.
+ROUNDING = 1e-6
+
+
+class DirectedInput:
+    """Finite dissimilarities, and weights where not all pairs count the same."""
+
+    def __init__(self, distances: np.ndarray, weights: np.ndarray | None):
+        self.distances, self.weights = distances, weights
+
+    @property
+    def symmetric_weights(self) -> bool:
+        return self.weights is None or is_symmetric(self.weights)
+
+    def with_nan(self) -> np.ndarray:
+        """The dissimilarities with nan where nothing counts; no copy where all pairs do."""
+        if self.weights is None:
+            return self.distances
+        unknown = self.weights == 0
+        np.fill_diagonal(unknown, False)
+        return np.where(unknown, self.distances.dtype.type(np.nan), self.distances)
+
+
+def checked_dissimilarities(D, weights=None, *, missing: str = "ignore") -> DirectedInput:
+    """Dissimilarities as the stress needs them: finite, with weight 0 where unknown.
+
+    Parameters
+    ----------
+    D : whatever `finsler_ext.read_directed` reads
+        D[i, j] is the dissimilarity from i to j; nan, inf or absent where unknown. The diagonal
+        is not looked at. Not modified.
+    weights : array of shape (n, n), optional
+    missing : {"auto", "ignore", "geodesic"}
+        Leave unknown pairs out; or take shortest directed paths over the known ones, and leave
+        out what they do not reach; "auto" does so where all known distances are equal: a graph
+        without lengths. Paths are longer than distances, and more so against the drift: on lists
+        of the 8 nearest of 400 points in a plane, a drift of 0.3 comes out as 0.5, and as 0.30
+        where unknown pairs are left out.
+    """
+    if missing not in MISSING:
+        raise ValueError(f"missing must be one of {MISSING}, got {missing!r}.")
+    D = opened(D, precomputed=True).X
+    check_range(D)
+    D = read_matrix(D)
+    n = D.shape[0]
+    if n < 3:
+        raise ValueError(f"MDS needs at least 3 points, got n_samples = {n}.")
+    D = marked(D)
+    lowest, highest = D.min(), D.max()  # nan if there is any
+    if np.isnan(lowest):
+        lowest, highest = np.fmin.reduce(D, axis=None), np.fmax.reduce(D, axis=None)
+    if lowest < 0:
+        i, j = np.argwhere(D < 0)[0]
+        raise ValueError(
+            f"Negative values in data: dissimilarities must be ≥ 0, but D[{i}, {j}] = "
+            f"{D[i, j]:g}. Turn similarities into dissimilarities first; for counts and "
+            "probabilities use finsler_ext.read_directed(D, weights='strength')."
+        )
+    if highest == 0:
+        raise ValueError("All dissimilarities are 0: there is nothing to embed.")
+    if missing == "geodesic" or (missing == "auto" and _all_equal(D)):
+        D = read_matrix(complete_paths(D))
+    incomplete = bool(np.isnan(D.min()))
+    given = _checked_weights(weights, D.shape, D.dtype)
+    if incomplete:
+        unknown = np.isnan(D)
+        given = np.ones_like(D) if given is None else given
+        given[unknown] = 0.0
+        D = np.where(unknown, D.dtype.type(0), D)
+    if given is not None:
+        np.fill_diagonal(given, 0.0)
+        lonely = np.flatnonzero((given.sum(axis=0) == 0) & (given.sum(axis=1) == 0))
+        if lonely.size:
+            raise ValueError(
+                f"{lonely.size} points have no known dissimilarity to or from any other, the "
+                f"first is row {lonely[0]}. Leave them out, or give them some."
+            )
+    return DirectedInput(np.ascontiguousarray(D), given)
+
+
+def _all_equal(D: np.ndarray) -> bool:
+    """Whether all known distances are the same; the diagonal is not looked at."""
+    known = np.isfinite(D)
+    np.fill_diagonal(known, False)
+    lengths = D[known]
+    return bool(lengths.min() == lengths.max())
+
+
+def is_symmetric(matrix: np.ndarray, rtol: float = 0.0) -> bool:
+    """Up to ``rtol`` of the largest entry, for entries ≥ 0; nan equals nan.
+
+    Looks at a block of rows at a time, so that no second matrix is needed.
+    """
+    allowed = rtol * float(np.fmax.reduce(matrix, axis=None)) if rtol else 0.0
+    for start in range(0, matrix.shape[0], BLOCK_ROWS):
+        there = matrix[start : start + BLOCK_ROWS]
+        back = matrix[:, start : start + BLOCK_ROWS].T
+        if rtol == 0.0:
+            same = np.array_equal(there, back, equal_nan=True)
+        else:
+            same = np.allclose(there, back, rtol=0.0, atol=allowed, equal_nan=True)
+        if not same:
+            return False
+    return True
+
+
+def _checked_weights(weights, shape, dtype):
+    if weights is None:
+        return None
+    weights = np.array(weights, dtype=dtype)
+    if weights.shape != shape:
+        raise ValueError(
+            f"weights must have a weight for every pair, shape {shape}; got {weights.shape}."
+        )
+    if not np.all(np.isfinite(weights)) or weights.min() < 0:
+        raise ValueError("weights must be finite and not negative.")
+    if is_symmetric(weights, ROUNDING) and not is_symmetric(weights):
+        weights = (weights + weights.T) / 2
+    return weights

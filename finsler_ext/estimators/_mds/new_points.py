@@ -1,0 +1,72 @@
+"""Dissimilarities between new points and those a FinslerMDS model was fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext.construct.directed_distances import distances_of_new
+from finsler_ext.construct.directed_input import check_range, marked, plain
+from finsler_ext.construct.input import readable
+from finsler_ext.estimators._mds.input import ROUNDING, is_symmetric
+
+__all__ = ["constructed_distances", "given_distances"]
+
+
+def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
+    """``metric="precomputed"``: to and from the training points, nan where unknown."""
+    there = _with_nan(X)
+    if incoming is None:
+        symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
+        back = there.copy() if symmetric else np.full_like(there, np.nan)
+    else:
+        incoming = readable(incoming, "incoming", missing=np.nan)
+        back = _with_nan(incoming)
+        if back.shape != there.shape:
+            raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
+    if (there < 0).any() or (back < 0).any():
+        raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
+    known = ~(np.isnan(there) & np.isnan(back)).all(axis=1)
+    if not known.all():
+        row = int(np.flatnonzero(~known)[0])
+        raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
+    return there, back
+
+
+def _with_nan(X) -> np.ndarray:
+    """A dense copy with nan for missing pairs."""
+    X = plain(X)
+    check_range(X)
+    if scipy.sparse.issparse(X):
+        entries = X.tocoo()
+        X = np.full(entries.shape, np.nan)
+        X[entries.coords] = entries.data
+    return marked(np.array(X, dtype=np.float64), square=False)
+
+
+def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:
+    """Directed distances of new rows, made as those of the training rows were."""
+    new_scale = None
+    if not isinstance(model.local_scale, str):
+        if local_scale is None:
+            raise ValueError(
+                "local_scale is an array, so new points need theirs: pass "
+                "transform(X, local_scale=...), in the same units."
+            )
+        given = np.asarray(model.local_scale, dtype=np.float64)
+        level = np.exp(np.log(given).mean())
+        new_scale = np.asarray(local_scale, dtype=np.float64) / level
+        positive = np.isfinite(new_scale) & (new_scale > 0)
+        if new_scale.shape != (X.shape[0],) or not positive.all():
+            raise ValueError("local_scale must have a positive, finite entry for every new point.")
+    elif local_scale is not None:
+        raise ValueError("local_scale: the model was fitted without an array of scales.")
+    return distances_of_new(
+        X,
+        model._X,
+        model._known,
+        metric=model.metric,
+        metric_kwds=model.metric_params,
+        local_scale=model.local_scale,
+        new_scale=new_scale,
+    )

@@ -1,0 +1,104 @@
+"""From checked dissimilarities to a layout of low stress: drift, repeats, number of columns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from finsler_ext._threads import one_blas_thread
+from finsler_ext.estimators._mds.columns import (
+    ColumnChoice,
+    ColumnTrial,
+    choose_columns,
+    expressible,
+)
+from finsler_ext.estimators._mds.drift import explained_skew, find_drift
+from finsler_ext.estimators._mds.input import DirectedInput
+from finsler_ext.estimators._mds.problem import (
+    Settings,
+    check_fit,
+    check_settings,
+    is_init,
+    objective_of,
+    run_at,
+    starts_of,
+)
+from finsler_ext.layout.stress.drift import DriftSearch
+from finsler_ext.spaces.randers import check_omega_norm
+
+__all__ = ["StressResult", "solve", "solve_columns"]
+
+
+class StressResult(NamedTuple):
+    """A layout of low stress.
+
+    embedding : array of shape (n, m), map columns first, height last; centred
+    stress : Σ w (F − D)²
+    normalized_stress : the same, divided by Σ w D²
+    n_iter : number of iterations
+    stress_history : stress after each of them
+    omega_norm : the drift, given or found
+    gradient_share : share of the skew part of D that any height can express; nan without skew
+    drift_search : what "auto" tried; None if the drift was given
+    """
+
+    embedding: np.ndarray
+    stress: float
+    normalized_stress: float
+    n_iter: int
+    stress_history: np.ndarray
+    omega_norm: float
+    gradient_share: float
+    drift_search: DriftSearch | None = None
+
+
+def solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
+    """Minimise the directed stress; of several random starts the best counts."""
+    check_settings(settings)
+    check_fit(directed, settings)
+    with one_blas_thread():
+        return _solve(directed, settings, random_state)
+
+
+def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
+    made = objective, stand_in, share = objective_of(directed, settings)
+    found, runs = None, []
+    omega = settings.omega_norm
+    if isinstance(omega, str):
+        found, best = find_drift(directed, settings, random_state, made)
+        omega = found.omega_norm
+        if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
+            runs = [best]
+    omega = check_omega_norm(omega)
+    if not runs:
+        starts = starts_of(stand_in, settings, random_state)
+        repeats = settings.n_init if is_init(settings.init, "random") else 1
+        runs = [run_at(objective, starts(omega), omega, settings) for _ in range(repeats)]
+    best = min(runs, key=lambda run: run.stress)
+    return StressResult(
+        embedding=best.position,
+        stress=best.stress,
+        normalized_stress=best.stress / (objective.total * objective.unit**2),
+        n_iter=len(best.history),
+        stress_history=best.history,
+        omega_norm=omega,
+        gradient_share=share,
+        drift_search=found,
+    )
+
+
+def solve_columns(
+    directed: DirectedInput, settings: Settings, random_state
+) -> tuple[StressResult, ColumnChoice]:
+    """n_components="auto": the same fit with two and with three columns."""
+
+    def fit(n_components):
+        fewer = settings._replace(n_components=n_components, compare_columns=False)
+        result = solve(directed, fewer, random_state)
+        explained = explained_skew(directed, result.embedding, result.omega_norm)
+        share = expressible(result.gradient_share, len(result.embedding))
+        stress = result.normalized_stress
+        return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
+
+    return choose_columns(fit)

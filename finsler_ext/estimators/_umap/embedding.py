@@ -1,0 +1,204 @@
+"""From the graph of a FinslerUMAP model to its embedding, at a given drift or at the best one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+
+import numpy as np
+import scipy.sparse
+from tqdm.auto import tqdm
+
+from finsler_ext._threads import one_blas_thread
+from finsler_ext.drift import DriftChoice, choose_drift
+from finsler_ext.estimators._umap.graph import is_symmetric, isolated, neighbor_distances
+from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
+from finsler_ext.layout.height_mode import FREE, HELD, height_mode
+from finsler_ext.layout.islands import log_level
+from finsler_ext.layout.start import initial_positions
+from finsler_ext.layout.umap.descent import UmapDescent
+from finsler_ext.layout.umap.schedule import UmapSchedule
+from finsler_ext.metrics import skew_potential
+
+__all__ = ["embed"]
+
+# Stands for a drift that is not known yet.
+ANY_DRIFT = 0.5
+DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
+
+
+def embed(model, X, init, random_state, callback=None, inverse=None) -> list[np.ndarray]:
+    """Embeddings of ``model.graph_`` after each of the epochs asked for, the last one last.
+
+    ``inverse`` says which row of the graph belongs to each row of the data, where these differ;
+    a callback sees rows of the data. Sets ``omega_norm_``, and with omega_norm="auto"
+    ``drift_choice_``.
+    """
+    epochs = sorted(model._n_epochs_list or [])
+    if not epochs:
+        n = model.graph_.shape[0]
+        default = DEFAULT_EPOCHS if n <= LARGE else DEFAULT_EPOCHS_LARGE
+        epochs = [default if model.n_epochs is None else int(model.n_epochs)]
+    lay_out = _layout(model, X, init, random_state, epochs, inverse)
+    if model.omega_norm_ is None:
+        layout, embeddings = _at_best_drift(model, lay_out, callback)
+    else:
+        layout, embeddings = lay_out(model.omega_norm_, callback)
+    if layout is not None:
+        model.height_, model.loss_, model.islands_ = layout.height, layout.loss, layout.islands
+    return embeddings
+
+
+def _at_best_drift(model, lay_out, callback):
+    tried = {}
+
+    def embed_at(omega_norm):
+        model._say(f"Trying omega_norm={omega_norm:g}")
+        tried[omega_norm] = lay_out(omega_norm)
+        return tried[omega_norm][1][-1]
+
+    if is_symmetric(model.graph_):
+        reason = "the data has no asymmetry to show: the memberships are symmetric"
+        model.drift_choice_ = DriftChoice(0.0, reason)
+    else:
+        neighbors = model._knn_indices[:, 1:]
+        model.drift_choice_ = choose_drift(lay_out(None), embed_at, model._fidelity, neighbors)
+    model.omega_norm_ = chosen = model.drift_choice_.omega_norm
+    model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
+    if chosen == 0:
+        warnings.warn(
+            f"omega_norm='auto' chose 0: {model.drift_choice_.reason}. The embedding is "
+            "Euclidean, and its last column is one more map column.",
+            stacklevel=7,
+        )
+    if callback is None and chosen in tried:
+        return tried[chosen]
+    return lay_out(chosen, callback)
+
+
+def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
+    """A function from drift and callback to a layout and its embeddings after ``epochs``.
+
+    Its runs share graph, starts, random numbers and first acts. Points without any neighbour
+    are nan. Without a drift (None) it returns the layout before the drift acts.
+    """
+    n, m = model.graph_.shape[0], model.n_components
+    joined = np.flatnonzero(~isolated(model.graph_))
+    everything = joined.size == n
+    graph = model.graph_ if everything else model.graph_[joined][:, joined]
+    features = None if model.metric == "precomputed" else X
+    if not everything:
+        features = features if features is None else features[joined]
+        init = init[joined] if isinstance(init, np.ndarray) else init
+    level = _level(model, X)[joined] if joined.size else None
+    symmetric = joined.size == 0 or is_symmetric(graph)
+    schedules: dict[str, tuple] = {}
+    before = deepcopy(random_state)
+
+    def schedule_of(mode):
+        if mode not in schedules:
+            rng = deepcopy(before)
+            start = _start(model, init, graph, features, rng, mode)
+            seed = int(rng.randint(np.iinfo(np.int32).max))
+            schedules[mode] = (
+                _schedule(model, graph, start, mode, max(epochs), seed, level),
+                (rng.get_state()),
+            )
+        found, after = schedules[mode]
+        random_state.set_state(after)
+        return found
+
+    def whole(part):
+        if everything:
+            return part
+        placed = np.full((n, m), np.nan, dtype=np.float32)
+        placed[joined] = part
+        return placed
+
+    def lay_out(omega_norm, callback=None):
+        if joined.size == 0:
+            model.height_ = FREE
+            return None, [whole(np.empty((0, m))) for _ in epochs]
+
+        def show(epoch, part):  # a copy: the layout goes on in its own buffers
+            callback(epoch, whole(part.copy())[slice(None) if inverse is None else inverse])
+
+        columns = init.shape[1] if isinstance(init, np.ndarray) else None
+        drift = ANY_DRIFT if omega_norm is None else omega_norm
+        mode = height_mode(model.height, m, drift, symmetric, columns)
+        if omega_norm is None:
+            return whole(schedule_of(mode).before_drift())
+        layout = schedule_of(mode).at(
+            omega_norm,
+            keep_epochs=epochs,
+            callback=None if callback is None else show,
+            progress=_progress(model),
+        )
+        return layout, [whole(part) for part in layout.kept]
+
+    return lay_out
+
+
+def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
+    descent = UmapDescent(
+        graph,
+        a=model._a,
+        b=model._b,
+        n_epochs=n_epochs,
+        seed=seed,
+        learning_rate=model.learning_rate,
+        repulsion_strength=model.repulsion_strength,
+        negative_sample_rate=model.negative_sample_rate,
+        two_sided=model._two_sided,
+        n_threads=model._n_threads,
+    )
+    positions, frame_is_given = start
+    return UmapSchedule(
+        descent,
+        positions,
+        height=HELD if mode == HELD else FREE,
+        find_axis=mode == FREE and not frame_is_given,
+        level=level,
+        tolerance=GIVEN_TOLERANCE if _asymmetry_is_given(model) else NOISY_TOLERANCE,
+    )
+
+
+def _level(model, X) -> np.ndarray:
+    """What heights follow: the potential of directed distances, or the log of the local scale."""
+    if model._directed_distances:
+        return skew_potential(X)
+    if model._asymmetric_metric:
+        return skew_potential(neighbor_distances(model))
+    return log_level(model.local_scale_)
+
+
+def _asymmetry_is_given(model) -> bool:
+    """By a scale or by directed distances, rather than by density."""
+    return model._given_scale is not None or model._asymmetric_metric or model._directed_distances
+
+
+def _progress(model):
+    bar = {"disable": not model.verbose} | model._bar_kwds
+    # Even a disabled bar starts a thread that watches it.
+    return iter if bar["disable"] else partial(tqdm, **bar)
+
+
+def _start(model, init, graph, features, random_state, mode):
+    """Initial positions, and whether their frame was given and must stay."""
+    m = model.n_components
+    given = init.shape[1] if isinstance(init, np.ndarray) else None
+    columns = given or (m - 1 if mode == HELD else m)
+    if isinstance(init, str) and init == "tswspectral":
+        from umap.spectral import tswspectral_layout
+
+        symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
+        with one_blas_thread():
+            init = tswspectral_layout(
+                features, symmetric, columns, random_state, model._input_distance_func
+            )
+    start = initial_positions(init, columns, graph, features, random_state)
+    if columns < m:
+        start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
+    return start, given == m

@@ -1,0 +1,397 @@
+"""FinslerMDS: multidimensional scaling that keeps the direction.
+
+Standalone: neither umap-learn nor openTSNE is imported.
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.construct.directed_distances import directed_distances
+from finsler_ext.construct.directed_input import check_range, named_output, opened, plain
+from finsler_ext.construct.gradient_share import warn_of_cycles
+from finsler_ext.construct.input import (
+    LENGTHS,
+    as_stored,
+    canonical,
+    check_whole,
+    large_offset,
+    readable,
+    without_extremes,
+)
+from finsler_ext.drift import warn_of_chance
+from finsler_ext.estimators._mds.columns import COLUMNS
+from finsler_ext.estimators._mds.functions import finsler_mds_gd, finsler_smacof
+from finsler_ext.estimators._mds.input import (
+    ROUNDING,
+    DirectedInput,
+    checked_dissimilarities,
+    is_symmetric,
+)
+from finsler_ext.estimators._mds.new_points import constructed_distances, given_distances
+from finsler_ext.estimators._mds.problem import (
+    GD_EPOCHS,
+    SMACOF_ITERATIONS,
+    Settings,
+    check_settings,
+)
+from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
+from finsler_ext.layout.stress.placement import place_points
+from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
+
+__all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
+
+
+class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Multidimensional scaling of directed distances in a canonical Randers space.
+
+    Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
+
+        L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,   F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
+
+    where D_ij is the directed distance from i to j: given (travel times, a digraph), or for
+    ordinary data the shortest path along neighbours with every step measured in the scale of
+    its source. The first columns of the embedding are the map; the last, the height, shows
+    the asymmetry: what is costly to reach lies high.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=3
+        All columns: two for the map and one for the height. Distances over a plane with a drift
+        in it need two: the height is then one of the axes of the map. "auto" fits two and three
+        and takes three if they leave less than a third of the stress or show a quarter more of
+        the asymmetry; see ``column_choice_``.
+    omega_norm : float in [0, 1) or "auto", default=0.5
+        Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
+        with the lowest stress (at most five fits, on at most 2000 of the points). That is the
+        right one for data directed by nature; for ordinary data a larger drift may leave less
+        of the height to distances, at a higher stress. It warns if one column fewer fits as
+        well: larger drifts then do, too, and the smallest is taken.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
+        X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
+        edge list; see `finsler_ext.read_directed`.
+    metric_params : dict, optional
+    n_neighbors : int, default=15
+        Neighbours of each point, itself not counted. Not used if "precomputed".
+    local_scale : {"mean", "none", "kth", "umap", "perplexity"} or array, default="mean"
+        Scale of the sources: mean distance to the neighbours, none at all, distance to the
+        last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
+        dense regions on the map; "none" keeps distances and most of the map's proportions.
+    method : {"smacof", "gd"}, default="smacof"
+        Majorisation, whose stress never rises, or gradient descent.
+    init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
+    n_init : int, default=4
+        Number of starts with ``init="random"``.
+    max_iter : int, optional
+        300 iterations of majorisation or 100 epochs of gradient descent by default.
+    eps : float, default=1e-6
+        Majorisation stops when the stress falls by less than this share of itself.
+    learning_rate : float, optional
+        Of the gradient descent, in the units of D.
+    missing : {"auto", "ignore", "geodesic"}, default="auto"
+        With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
+        paths over the known pairs (what they do not reach is left out). "auto" takes paths
+        where all known distances are equal, as in a graph without lengths.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Threads; the result does not depend on them.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        Map columns first, height last; centred.
+    stress_ : float
+    normalized_stress_ : float
+        Divided by Σ w D².
+    stress_history_ : array of shape (n_iter_,)
+    n_iter_ : int
+    omega_norm_ : float
+    drift_search_ : DriftSearch or None
+        What "auto" tried, and the stress of one column fewer.
+    column_choice_ : ColumnChoice
+        Only with n_components="auto": the choice, its reason, and both fits.
+    dissimilarity_matrix_ : array of shape (n_samples, n_samples)
+        The directed D, nan where unknown.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
+    local_scale_ : array of shape (n_samples,) or None
+        Scale of each source, with geometric mean 1; None if "precomputed".
+    skew_fidelity_ : SkewFidelity
+        How faithfully the height shows the asymmetry of the data.
+    density_height_ : float
+        Spearman correlation between height and log local scale; nan if "precomputed".
+    gradient_share_ : float
+        How much of the skew part of D (sum of squares over pairs known both ways) any height can
+        express; the rest is cyclic or noise. nan if D is symmetric.
+
+    Examples
+    --------
+    >>> from finsler_ext import FinslerMDS
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> model = FinslerMDS(omega_norm=0.5).fit(X)
+    >>> model.embedding_.shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        n_components=3,
+        *,
+        omega_norm=0.5,
+        metric="euclidean",
+        metric_params=None,
+        n_neighbors=15,
+        local_scale="mean",
+        method="smacof",
+        init="finsler",
+        n_init=4,
+        max_iter=None,
+        eps=1e-6,
+        learning_rate=None,
+        missing="auto",
+        random_state=None,
+        n_jobs=None,
+        verbose=False,
+    ):
+        self.n_components = n_components
+        self.omega_norm = omega_norm
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_neighbors = n_neighbors
+        self.local_scale = local_scale
+        self.method = method
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.eps = eps
+        self.learning_rate = learning_rate
+        self.missing = missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, weights=None):
+        """Embed X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features); or, if
+            ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
+        y : ignored
+        weights : array of shape (n_samples, n_samples), optional
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji.
+        """
+        draft = copy(self)  # an error half way leaves this model as it was
+        stale = vars(self).get("_fitted_names", ())
+        for name in stale:
+            vars(draft).pop(name, None)
+        before = set(vars(draft))
+        draft._fit(X, weights)
+        draft._fitted_names = frozenset(vars(draft)) - before
+        for name in stale:
+            vars(self).pop(name, None)
+        vars(self).update(vars(draft))
+        return self
+
+    def _fit(self, X, weights) -> None:
+        if self.n_components != "auto":
+            check_whole("n_components", self.n_components)
+        n_threads = resolve_n_jobs(self.n_jobs)
+        max_iter = self.max_iter
+        if max_iter is None:
+            max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
+        settings = Settings(
+            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
+            omega_norm=self.omega_norm,
+            method=self.method,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=max_iter,
+            eps=self.eps,
+            learning_rate=self.learning_rate,
+            n_threads=n_threads,
+            verbose=self.verbose,
+        )
+        check_settings(settings)
+        directed = self._directed_input(X, weights, n_threads)
+        random_state = check_random_state(self.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = solve_columns(directed, settings, random_state)
+        else:
+            result = solve(directed, settings, random_state)
+        self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
+        self.stress_ = result.stress
+        self.normalized_stress_ = result.normalized_stress
+        self.stress_history_ = result.stress_history
+        self.n_iter_ = result.n_iter
+        self.omega_norm_ = result.omega_norm
+        self.drift_search_ = result.drift_search
+        self.gradient_share_ = result.gradient_share
+        self._n_features_out = self.embedding_.shape[1]
+        self._score()
+
+    def fit_transform(self, X, y=None, *, weights=None):
+        """Fit and return the embedding."""
+        return named_output(self, self.fit(X, y, weights=weights).embedding_)
+
+    def transform(self, X, *, incoming=None, local_scale=None):
+        """Places for new points, by the same stress against the fixed training points.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features); or, if ``metric="precomputed"``, of shape
+            (n_new, n_samples) dissimilarities from the new points to the training points
+        incoming : array of shape (n_new, n_samples), optional
+            If "precomputed": dissimilarities from the training points to the new ones,
+            ``incoming[i, j]`` from j to i. Left out of the stress where nan or not given, unless
+            those of the training points are symmetric: then X stands for both directions.
+        local_scale : array of shape (n_new,), optional
+            Scale of the new points, needed if the model's ``local_scale`` is an array.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        if self._is_precomputed():
+            if local_scale is not None:
+                raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
+            there, back = given_distances(self, X, incoming)
+        else:
+            if incoming is not None:
+                raise ValueError(
+                    "incoming is for metric='precomputed'; other metrics give it themselves."
+                )
+            there, back = constructed_distances(self, X, local_scale)
+        placed = place_points(
+            self.embedding_, there, back, self.omega_norm_, resolve_n_jobs(self.n_jobs)
+        )
+        return placed.astype(self.embedding_.dtype, copy=False)
+
+    def _chooses_columns(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "auto"
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _validated(self, X, *, reset: bool):
+        pairs = self._is_precomputed()
+        X = readable(X, missing=np.nan if pairs else None)
+        if scipy.sparse.issparse(X) or pairs:
+            X = plain(X)
+        if pairs:
+            check_range(X)
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
+            accept_sparse="csr",
+            # Unknown pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=not pairs,
+        )
+        if pairs:
+            return X
+        X = canonical(without_extremes(X, single=True, new=not reset))
+        if not reset:
+            X = as_stored(X, self._X)
+        elif isinstance(self.metric, str) and self.metric in LENGTHS:
+            self._offset = large_offset(X)
+        else:
+            self._offset = None
+        return X if self._offset is None else X - self._offset
+
+    def _directed_input(self, X, weights, n_threads) -> DirectedInput:
+        """Directed dissimilarities of the training points; remembers what transform needs."""
+        data = opened(X, precomputed=self._is_precomputed())
+        X = self._validated(data.X, reset=True)
+        data.name_points(self)
+        if self._is_precomputed():
+            directed = checked_dissimilarities(X, weights, missing=self.missing)
+            self._known = self._X = self.local_scale_ = None
+        else:
+            known = self._construct(X, n_threads)
+            self._known, self._X = known, X
+            self.local_scale_ = known.scale.values
+            directed = checked_dissimilarities(known.distances, weights)
+        # Unknown pairs must not read as zeros.
+        self.dissimilarity_matrix_ = directed.with_nan()
+        return directed
+
+    def _construct(self, X, n_threads):
+        n = X.shape[0]
+        if n < 3:
+            raise ValueError(f"FinslerMDS needs at least 3 points, got n_samples = {n}.")
+        k = self.n_neighbors
+        if isinstance(k, bool) or int(k) != k or k < 1:
+            raise ValueError(f"n_neighbors must be an integer ≥ 1, got {k!r}.")
+        if k >= n:
+            warnings.warn(
+                f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.",
+                stacklevel=5,
+            )
+        if _all_rows_equal(X):
+            raise ValueError("All rows of X are equal: there are no distances to embed.")
+        return directed_distances(
+            X,
+            min(int(k), n - 1),
+            metric=self.metric,
+            metric_kwds=self.metric_params,
+            local_scale=self.local_scale,
+            dtype=X.dtype,
+            n_threads=n_threads,
+        )
+
+    def _score(self) -> None:
+        """Say how much of the asymmetry the height carries."""
+        Y, D = self.embedding_, self.dissimilarity_matrix_
+        known, scale, nan = self._known, self.local_scale_, float("nan")
+        self.density_height_ = nan
+        if known is not None and scale is not None and np.ptp(scale) > 0:
+            self.skew_fidelity_ = skew_fidelity(Y, graph=known.graph, local_scale=scale)
+            self.density_height_ = density_height(Y, scale)
+        elif is_symmetric(D, ROUNDING):
+            self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
+        else:
+            self.skew_fidelity_ = skew_fidelity(Y, distances=D, omega_norm=self.omega_norm_)
+        if self.verbose:
+            print(self.skew_fidelity_)
+            if self._chooses_columns():
+                print(f"n_components='auto': {self.column_choice_.reason}")
+        found = self.drift_search_
+        if found is not None and found.ambiguous:
+            fewer = Y.shape[1] - 1
+            warnings.warn(
+                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit as well "
+                f"as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
+                f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
+                f"well, too. Use n_components={fewer}, or 'auto'.",
+                stacklevel=4,
+            )
+        warn_of_cycles(self.gradient_share_, stacklevel=4)
+        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=4)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.allow_nan = self._is_precomputed()
+        tags.input_tags.positive_only = self._is_precomputed()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _all_rows_equal(X) -> bool:
+    if scipy.sparse.issparse(X):
+        return abs(X[1:] - X[np.zeros(X.shape[0] - 1, dtype=np.intp)]).max() == 0
+    return bool((X[:1] == X).all())

@@ -1,0 +1,431 @@
+"""FinslerTSNE in openTSNE's own manner: ``fit`` returns an embedding that can be optimised on.
+
+`finsler_ext.FinslerTSNE` is the scikit-learn front of the class in this module, as
+openTSNE.sklearn.TSNE is of openTSNE.TSNE.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import deepcopy
+
+import numpy as np
+import openTSNE
+import scipy.sparse
+from openTSNE.affinity import Affinities
+from openTSNE.tsne import TSNEEmbedding
+from sklearn.utils import check_array, check_random_state
+
+from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.construct.directed_input import check_range, marked, opened
+from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
+from finsler_ext.construct.tsne_affinities import DirectedPerplexity
+from finsler_ext.drift import DriftChoice, choose_drift, warn_of_chance
+from finsler_ext.estimators._tsne.start import initial_embedding, is_symmetric
+from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
+from finsler_ext.layout.height_mode import (
+    EUCLIDEAN,
+    FREE,
+    HELD,
+    check_height,
+    complete_old_state,
+    height_mode,
+)
+from finsler_ext.layout.islands import log_level
+from finsler_ext.layout.tsne.descent import FinslerDescent
+from finsler_ext.layout.tsne.gradient import FinslerGradient, check_dof, choose_method
+from finsler_ext.layout.tsne.schedule import Phase, TsneLayout, TsneSchedule
+from finsler_ext.metrics import density_height, is_directed, skew_fidelity, skew_potential
+from finsler_ext.spaces.randers import check_omega_norm
+
+__all__ = ["FinslerTSNE"]
+
+AUTO = "auto"
+# openTSNE's figure for early_exaggeration="auto"
+EARLY_EXAGGERATION = 12
+# Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
+AUTO_NEIGHBORS = 15
+# Stands for a drift that is not known yet.
+ANY_DRIFT = 0.5
+
+
+class FinslerTSNE(openTSNE.TSNE):
+    """`finsler_ext.FinslerTSNE` in the manner of `openTSNE.TSNE`.
+
+    Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and
+    attributes are those of `finsler_ext.FinslerTSNE`. `fit` and `prepare_initial` return an
+    `openTSNE.TSNEEmbedding`: it can be optimised in phases of one's own (``optimize``), takes new
+    points (``transform``, ``prepare_partial``) and is pickled as usual.
+
+    Examples
+    --------
+    >>> from finsler_ext.estimators.opentsne import FinslerTSNE
+    >>> from sklearn.datasets import load_iris
+    >>> start = FinslerTSNE(random_state=0).prepare_initial(load_iris().data)
+    >>> exaggerated = start.optimize(n_iter=50, exaggeration=12)
+    >>> embedding = exaggerated.optimize(n_iter=50)
+    >>> embedding.shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        n_components=3,
+        perplexity=30,
+        learning_rate="auto",
+        early_exaggeration_iter=250,
+        early_exaggeration="auto",
+        n_iter=500,
+        exaggeration=None,
+        dof=1,
+        theta=0.5,
+        n_interpolation_points=3,
+        min_num_intervals=50,
+        ints_in_interval=1,
+        initialization="pca",
+        metric="euclidean",
+        metric_params=None,
+        initial_momentum=0.8,
+        final_momentum=0.8,
+        max_grad_norm=None,
+        max_step_norm=5,
+        n_jobs=-1,
+        neighbors="auto",
+        knn_kwargs=None,
+        negative_gradient_method="auto",
+        callbacks=None,
+        callbacks_every_iters=50,
+        random_state=None,
+        verbose=False,
+        omega_norm=0.5,
+        affinity="directed",
+        geodesic_neighbors=None,
+        local_scale=None,
+        height="auto",
+    ):
+        given = dict(locals())
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
+
+    def fit(self, X=None, affinities=None, initialization=None):
+        """Find the embedding.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples)
+            directed distances if ``metric="precomputed"``
+        affinities : openTSNE.affinity.Affinities, optional
+            In place of those that the parameters describe; `P` may be directed.
+        initialization : array, optional
+            In place of the parameter of the same name.
+
+        Returns
+        -------
+        openTSNE.TSNEEmbedding
+        """
+        X = self._checked(X)
+        if affinities is None and X is not None:
+            affinities = self._affinities(X)
+        layout = self._layouts(X, affinities, initialization)
+        if self.omega_norm == AUTO:
+            found = self._at_best_drift(X, layout)
+        else:
+            found = layout(check_omega_norm(self.omega_norm))
+        self.height_, self.islands_ = found.height, found.islands
+        self._score(found.embedding, X)
+        return found.embedding
+
+    def prepare_initial(self, X=None, affinities=None, initialization=None):
+        """The start of the optimisation; parameters as in `fit`.
+
+        The embedding returned can be optimised in phases of one's own, by its ``optimize``.
+        """
+        if self.omega_norm == AUTO:
+            raise ValueError(
+                "omega_norm='auto' compares finished embeddings, so prepare_initial cannot use "
+                "it. Give a number such as 0.5, or call fit."
+            )
+        X = self._checked(X)
+        if affinities is None and X is not None:
+            affinities = self._affinities(X)
+        self._check_affinities(X, affinities)
+        omega_norm = check_omega_norm(self.omega_norm)
+        start, mode, _ = self._start(X, affinities, initialization, omega_norm)
+        self.height_ = HELD if mode == HELD else FREE
+        self.omega_norm_, self.affinities_ = omega_norm, affinities
+        self.embedding_ = self._build(affinities, start, omega_norm)
+        return self.embedding_
+
+    def _checked(self, X):
+        check_dof(self.dof)
+        if self.omega_norm != AUTO or not isinstance(self.omega_norm, str):
+            check_omega_norm(self.omega_norm)
+        check_whole("n_components", self.n_components)
+        if X is None:
+            return None
+        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
+        data = opened(X, precomputed=precomputed)
+        if precomputed:
+            check_range(data.X)
+        X = check_array(
+            readable(data.X, missing=np.inf if precomputed else None),
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
+            ensure_min_samples=2,
+            # Missing pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=not precomputed,
+        )
+        data.name_points(self)
+        X = marked(X, np.inf) if precomputed else X
+        return without_extremes(canonical(X, keep_zeros=precomputed))
+
+    def _check_affinities(self, X, affinities):
+        if affinities is None:
+            raise ValueError("At least one of X and affinities must be given.")
+        if not isinstance(affinities, Affinities):
+            raise ValueError(
+                "affinities must be an instance of openTSNE.affinity.Affinities, got "
+                f"{type(affinities).__name__}. Wrap a matrix in PrecomputedDirected."
+            )
+        P = affinities.P
+        if X is not None and X.shape[0] != P.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, affinities have {P.shape[0]}.")
+
+    def _start(self, X, affinities, initialization, omega_norm, random_state=None):
+        """Initial positions, what becomes of their height, and whether their frame stays."""
+        given = self.initialization if initialization is None else initialization
+        m, P = self.n_components, affinities.P
+        columns = None if isinstance(given, str) else np.shape(np.atleast_2d(given))[1]
+        check_height(self.height, m, columns, "an initialization")
+        mode = height_mode(self.height, m, omega_norm, is_symmetric(P), columns)
+        start = initial_embedding(
+            given,
+            m,
+            P,
+            None if self.metric == "precomputed" else X,
+            self.random_state if random_state is None else random_state,
+            flat=mode == HELD,
+        )
+        return start, mode, columns == m
+
+    def _build(self, affinities, start, omega_norm):
+        """openTSNE's embedding object, with the gradient of the drift."""
+        gradient = self.negative_gradient_method
+        if not callable(gradient):
+            chosen = choose_method(gradient, *start.shape)
+            self._say(
+                f"Gradient: {chosen}, {start.shape[0]} points, {start.shape[1]} columns, "
+                f"omega_norm={omega_norm:g}"
+            )
+            # "auto" stays "auto": it decides anew when a layout outgrows its grid
+            gradient = FinslerGradient(omega_norm, gradient)
+        return TSNEEmbedding(
+            start,
+            affinities,
+            random_state=self.random_state,
+            optimizer=FinslerDescent(),
+            negative_gradient_method=gradient,
+            dof=check_dof(self.dof),
+            momentum=self.final_momentum,
+            n_jobs=resolve_n_jobs(None) if self.n_jobs is None else self.n_jobs,
+            **{name: getattr(self, name) for name in _PASSED_ON},
+        )
+
+    def _affinities(self, X):
+        self._say("Finding directed neighbours")
+        return DirectedPerplexity(
+            X,
+            self.perplexity,
+            method=self.neighbors,
+            metric=self.metric,
+            metric_params=self.metric_params,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+            knn_kwargs=self.knn_kwargs,
+            affinity=self.affinity,
+            geodesic_neighbors=self.geodesic_neighbors,
+            local_scale=self.local_scale,
+        )
+
+    def _phases(self) -> list[Phase]:
+        early = self.early_exaggeration
+        if early == AUTO:
+            early = max(EARLY_EXAGGERATION, self.exaggeration or 1)
+        return [
+            Phase(self.early_exaggeration_iter, early, self.initial_momentum),
+            Phase(self.n_iter, self.exaggeration, self.final_momentum),
+        ]
+
+    def _layouts(self, X, affinities, initialization):
+        """A function from a drift to a layout; its layouts share starts and first acts.
+
+        Without a drift (None) it returns the layout before the drift acts.
+        """
+        self._check_affinities(X, affinities)
+        self.affinities_ = affinities
+        seed = self.random_state
+        if self.omega_norm == AUTO:  # every trial has the same start
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        schedules: dict[str, TsneSchedule] = {}
+        gradients = []
+
+        def build(start, omega_norm):
+            embedding = self._build(affinities, start, omega_norm)
+            gradients.append(embedding.gradient_descent_params["negative_gradient_method"])
+            return embedding
+
+        def schedule(omega_norm):
+            start, mode, frame_stays = self._start(X, affinities, initialization, omega_norm, seed)
+            if callable(self.negative_gradient_method):
+                mode = EUCLIDEAN  # a gradient of the user's: nothing is known of it
+            if mode not in schedules:
+                schedules[mode] = TsneSchedule(
+                    build,
+                    start,
+                    self._phases(),
+                    mode=mode,
+                    find_axis=not frame_stays,
+                    level=self._level(X, affinities),
+                    tolerance=self._tolerance(X, affinities),
+                )
+            return schedules[mode]
+
+        def show(embedding):
+            self.embedding_ = embedding  # after Ctrl-C it is what was reached
+
+        def layout(omega_norm):
+            if omega_norm is None:
+                return schedule(ANY_DRIFT).before_drift(show)
+            self.omega_norm_ = omega_norm
+            found = schedule(omega_norm).at(omega_norm, show)
+            used = sum((g.used for g in gradients if isinstance(g, FinslerGradient)), Counter())
+            if len(used) > 1:
+                steps = ", ".join(f"{count} by {method}" for method, count in used.items())
+                self._say(f"Gradient: {steps}, as the grid was small enough or not")
+            return found
+
+        return layout
+
+    def _at_best_drift(self, X, layout):
+        affinities = self.affinities_
+        tried: dict[float, TsneLayout] = {}
+
+        def embed(omega_norm):
+            self._say(f"omega_norm='auto': trying {omega_norm:g}")
+            tried[omega_norm] = layout(omega_norm)
+            return np.array(tried[omega_norm].embedding)
+
+        P = scipy.sparse.csr_array(affinities.P)
+        neighbors = getattr(affinities, "neighbors", None)
+        if is_symmetric(affinities.P):
+            choice = DriftChoice(0.0, "the data has no asymmetry to show: affinities are symmetric")
+        else:
+            choice = choose_drift(
+                layout(None),
+                embed,
+                lambda embedding: self._fidelity(embedding, X, affinities),
+                _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
+            )
+        self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
+        self.drift_choice_ = choice
+        self.omega_norm_ = choice.omega_norm
+        return tried.get(choice.omega_norm) or layout(choice.omega_norm)
+
+    def _directed_input(self, X, affinities):
+        """Directed distances, if the asymmetry comes from them; rows are sources."""
+        if self.metric == "precomputed" and X is not None and is_directed(X):
+            return X
+        if callable(self.metric) and getattr(affinities, "directed_input", False):
+            return affinities.neighbor_distances()
+        if getattr(affinities, "local_scale", None) is not None:
+            return None
+        # affinities given as they are: the larger p_ij, the shorter the way from i to j
+        length = scipy.sparse.csr_array(affinities.P, copy=True)
+        length.data = -np.log(length.data / length.data.max())
+        return length
+
+    def _level(self, X, affinities):
+        """What heights follow: the potential of directed distances, or the log local scale."""
+        distances = self._directed_input(X, affinities)
+        return log_level(affinities.local_scale) if distances is None else skew_potential(distances)
+
+    def _tolerance(self, X, affinities):
+        given = self.local_scale is not None or self._directed_input(X, affinities) is not None
+        return GIVEN_TOLERANCE if given else NOISY_TOLERANCE
+
+    def _fidelity(self, embedding, X, affinities):
+        distances = self._directed_input(X, affinities)
+        if distances is not None:
+            return skew_fidelity(embedding, distances=distances)
+        return skew_fidelity(embedding, graph=affinities.P, local_scale=affinities.local_scale)
+
+    def _score(self, embedding, X):
+        """Say how much of the asymmetry the height carries."""
+        self.embedding_ = embedding
+        self.kl_divergence_ = float(embedding.kl_divergence)
+        plain = np.asarray(embedding)
+        self.local_scale_ = getattr(self.affinities_, "local_scale", None)
+        self.skew_fidelity_ = self._fidelity(plain, X, self.affinities_)
+        self.density_height_ = (
+            float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
+        )
+        self._say(f"Height {self.height_}; {self.skew_fidelity_}")
+        self._say(str(self.islands_))
+        if not is_symmetric(self.affinities_.P):
+            warn_of_chance(
+                self.skew_fidelity_,
+                self.omega_norm_,
+                directed=self._directed_input(X, self.affinities_) is not None,
+                stacklevel=4,
+            )
+
+    def __setstate__(self, state):
+        super().__setstate__(complete_old_state(dict(state)))
+
+    def __deepcopy__(self, memo):
+        """deepcopy by the route of pickle: numpy's own loses what an embedding carries."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for name, value in vars(self).items():
+            embedding = isinstance(value, TSNEEmbedding)
+            copied_value = deepcopied(value, memo) if embedding else deepcopy(value, memo)
+            setattr(copied, name, copied_value)
+        return copied
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            print(message)
+
+
+_PASSED_ON = (
+    "learning_rate",
+    "theta",
+    "n_interpolation_points",
+    "min_num_intervals",
+    "ints_in_interval",
+    "max_grad_norm",
+    "max_step_norm",
+    "verbose",
+    "callbacks",
+    "callbacks_every_iters",
+)
+
+
+def deepcopied(embedding: TSNEEmbedding, memo: dict) -> TSNEEmbedding:
+    rebuild, arguments, state = embedding.__reduce__()
+    copied = rebuild(*arguments)
+    copied.__setstate__(deepcopy(state, memo))
+    memo[id(embedding)] = copied
+    return copied
+
+
+def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:
+    """Targets of the k strongest edges of every row, −1 where there are fewer."""
+    neighbors = np.full((P.shape[0], k), -1)
+    for i in range(P.shape[0]):
+        row = slice(P.indptr[i], P.indptr[i + 1])
+        best = P.indices[row][np.argsort(-P.data[row], kind="stable")[:k]]
+        neighbors[i, : best.size] = best
+    return neighbors

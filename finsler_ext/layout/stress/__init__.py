@@ -1,0 +1,1 @@
+"""The stress of MDS: objective, majorisation, descent, drift, placement."""

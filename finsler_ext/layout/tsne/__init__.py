@@ -1,0 +1,1 @@
+"""t-SNE's layout: exact, tree and grid gradients, descent, schedule."""

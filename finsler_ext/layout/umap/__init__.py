@@ -1,0 +1,1 @@
+"""UMAP's layout: forces, descent, schedule, loss, placement of new points."""

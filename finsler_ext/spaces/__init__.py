@@ -1,0 +1,1 @@
+"""Geometries that an embedding can have."""
