@@ -14,11 +14,17 @@ from .clone import Clone
 ROOT = SHELF.parent
 
 # Our test files that run code of each package, by name: they may move between folders.
-# The others need the package only as the bystander of another estimator, or not at all.
-_UMAP_FILES = ("test_umap_*.py", "test_memberships.py", "test_new_points.py", "test_scanpy.py")
+# The others use it through the command line and the pictures, or not at all.
+_UMAP_FILES = (
+    "test_umap_*.py",
+    "test_memberships.py",
+    "test_new_points.py",
+    "test_interrupts.py",
+    "test_scanpy.py",
+)
 TEST_FILES = {
     "umap-learn": _UMAP_FILES,
-    "openTSNE": ("test_tsne*.py",),
+    "openTSNE": ("test_tsne*.py", "test_interrupts.py"),
     "pynndescent": (*_UMAP_FILES, "test_neighbors.py", "test_tsne.py"),
 }
 
