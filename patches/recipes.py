@@ -245,6 +245,7 @@ class PyNNDescent(Recipe):
     upstream_tests = (
         "pynndescent/tests/test_pynndescent_.py",
         "pynndescent/tests/test_hub_trees.py",
+        "pynndescent/tests/test_hub_search_tree.py",
     )
 
 
