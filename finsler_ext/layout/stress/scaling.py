@@ -161,7 +161,7 @@ class OrdinalStress:
         """The ratio problem of D̂ = f(D), in the same units."""
         scaled = np.zeros(self.rank.shape, self.dtype)
         scaled[self.known] = values[self.rank[self.known]]
-        if isinstance(self.problem, AsymmetricStress):
+        if self.weights is not None and isinstance(self.problem, AsymmetricStress):
             return AsymmetricStress(scaled, self.weights, 1.0, self.solver)
         return stress_problem(scaled, self.weights, solver=self.solver, unit=1.0)
 
