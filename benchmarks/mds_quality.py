@@ -26,8 +26,8 @@ from scipy.stats import spearmanr
 
 from benchmarks.data import disk, load
 from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext import FinslerMDS
-from finsler_ext.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext.spaces.randers import randers_distances
 
 DISKS = (300, 1000, 3000)

@@ -51,6 +51,8 @@ _MODULES = {
         for part in parts
     },
 }
+# Modules of 0.1.0 that no longer belong to the package, and where their contents are.
+_LEFT = {"mds_peers": "benchmarks/methods/mds_peers.py in the source repository"}
 
 
 def new_name(name: str) -> str | None:
@@ -95,6 +97,9 @@ class OldNames(MetaPathFinder):
     """Finds moved modules; asked only after Python has found no module of that name."""
 
     def find_spec(self, name, path=None, target=None):
+        left = _LEFT.get(name.removeprefix("finsler_ext."))
+        if left is not None and name.startswith("finsler_ext."):
+            raise ModuleNotFoundError(f"{name} is no part of the package: see {left}.", name=name)
         home = new_name(name)
         if home is None:
             return None

@@ -29,3 +29,8 @@ def test_a_pickle_of_an_old_name_loads():
 def test_names_that_never_were_stay_unknown():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("finsler_ext.nothing")
+
+
+def test_a_module_that_has_left_says_where_it_is():
+    with pytest.raises(ModuleNotFoundError, match=r"benchmarks/methods/mds_peers\.py"):
+        importlib.import_module("finsler_ext.mds_peers")

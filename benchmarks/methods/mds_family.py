@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.manifold import Isomap
 
 from benchmarks.methods import Embedded, Request
+from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from benchmarks.methods.printed_smacof import printed_smacof
 from benchmarks.problem import MDS_NEIGHBORS, Problem
 from finsler_ext import FinslerMDS
-from finsler_ext.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext.metrics import skew_fidelity
 from finsler_ext.spaces.randers import randers_distances
 
