@@ -10,6 +10,6 @@ container.py  the file itself: a zip archive of npy files with checksums
 models.py     save and load
 """
 
-from finsler_ext.io.models import SaveMixin, load, save
+from finsler_ext.io.models import SaveMixin, load, read, save
 
-__all__ = ["SaveMixin", "load", "save"]
+__all__ = ["SaveMixin", "load", "read", "save"]

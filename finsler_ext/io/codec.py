@@ -15,7 +15,7 @@ import scipy.sparse
 
 from finsler_ext.construct.input import checked_structure
 from finsler_ext.io import parts
-from finsler_ext.io.names import ESTIMATORS, OBJECTS, TUPLES, class_named, name_of
+from finsler_ext.io.names import class_named, name_of
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -26,7 +26,6 @@ SPARSE_PARTS = {
     "bsr": ("data", "indices", "indptr"),
     "coo": ("data", "row", "col"),
 }
-WITH_STATE = ESTIMATORS | OBJECTS
 NO_CODE = "a file holds data and no code"
 
 
@@ -64,11 +63,10 @@ class Encoder:
     def _encode_other(self, value, path: str) -> dict:
         if scipy.sparse.issparse(value):
             return self._sparse(value, path)
-        name = name_of(type(value), TUPLES)
-        if name is not None:
+        name = None if isinstance(value, type) else name_of(type(value))
+        if name is not None and isinstance(value, tuple) and hasattr(value, "_fields"):
             fields = {f: self.encode(getattr(value, f), f"{path}.{f}") for f in value._fields}
             return {"is": "named tuple", "class": name, "fields": fields}
-        name = name_of(type(value), WITH_STATE)
         if name is not None:
             return self._object(value, name, path)
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
@@ -198,12 +196,14 @@ class Decoder:
         return dtype.type if value["type"] else dtype
 
     def _named_tuple(self, value):
-        cls: Any = class_named(value["class"], TUPLES)
+        cls: Any = class_named(value["class"])
+        if not issubclass(cls, tuple) or not hasattr(cls, "_fields"):
+            raise ValueError(f"{value['class']} is no named tuple")
         fields = {name: self.decode(field) for name, field in value["fields"].items()}
         return cls(**{name: field for name, field in fields.items() if name in cls._fields})
 
     def _object(self, value):
-        cls = class_named(value["class"], WITH_STATE)
+        cls = class_named(value["class"])
         state = {key: self.decode(part) for key, part in value["state"].items()}
         self._objects[value["number"]] = made = parts.put_together(cls, state)
         return made

@@ -1,6 +1,6 @@
 """The file: a zip archive of npy files and one manifest, with a checksum of every part.
 
-manifest.json  {"format", "version", "written_by", "arrays": {name: sha256}, "model": …}
+manifest.json  {"format", "version", "written_by", "arrays": {name: sha256}, "model": …, "about": …}
 0.npy, 1.npy   the arrays the model refers to
 
 Parts are stored without compression and without dates: the same model gives the same bytes.
@@ -44,13 +44,14 @@ class Writer:
         self._checksums[name] = watched.checksum()
         return name
 
-    def finish(self, model: Any, written_by: dict[str, str]) -> None:
+    def finish(self, model: Any, about: Any, written_by: dict[str, str]) -> None:
         manifest = {
             "format": FORMAT,
             "version": VERSION,
             "written_by": written_by,
             "arrays": self._checksums,
             "model": model,
+            "about": about,
         }
         text = json.dumps(manifest, allow_nan=False, ensure_ascii=True)
         self._archive.writestr(_part(MANIFEST), text)
@@ -85,10 +86,11 @@ class Reader:
 
 
 def write(path, build, written_by: dict[str, str]) -> None:
-    """Write a file that is whole or not there; ``build(keep)`` returns the model as JSON."""
+    """Write a file that is whole or not there; ``build(keep)`` returns model and notes as JSON."""
     with replaced(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         writer = Writer(archive)
-        writer.finish(build(writer.keep), written_by)
+        model, about = build(writer.keep)
+        writer.finish(model, about, written_by)
 
 
 def _part(name: str) -> zipfile.ZipInfo:
@@ -115,7 +117,7 @@ def _manifest(archive: zipfile.ZipFile, this_version: str) -> dict:
             f"it was written by finsler_ext {newer}, in version {version} of the format; "
             f"finsler_ext {this_version} reads up to version {VERSION}. Upgrade finsler_ext"
         )
-    if not isinstance(manifest.get("arrays"), dict) or "model" not in manifest:
+    if not isinstance(manifest.get("arrays"), dict) or not {"model", "about"} <= set(manifest):
         raise ValueError("its manifest is incomplete")
     return manifest
 

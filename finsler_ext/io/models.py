@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext.io import container
 from finsler_ext.io.codec import Decoder, Encoder
-from finsler_ext.io.names import ESTIMATORS, name_of
+from finsler_ext.io.names import is_estimator
 
-__all__ = ["SaveMixin", "load", "save"]
+__all__ = ["SaveMixin", "load", "read", "save"]
 
 # Named in the file for whoever wonders what it was made with.
 PACKAGES = ("finsler_ext", "numpy", "scipy", "scikit-learn", "numba", "umap-learn", "openTSNE")
@@ -39,13 +39,15 @@ class SaveMixin:
         save(self, path)
 
 
-def save(model, path) -> None:
+def save(model, path, about: dict | None = None) -> None:
     """Write a fitted model, or an openTSNE embedding of ours, to a file.
 
     Parameters
     ----------
     model : FinslerUMAP, FinslerTSNE, FinslerMDS or openTSNE.TSNEEmbedding
     path : str or path-like
+    about : dict, optional
+        What else is to be kept with the model: text, numbers, arrays. `read` returns it.
 
     Examples
     --------
@@ -60,14 +62,19 @@ def save(model, path) -> None:
     >>> bool(np.array_equal(loaded.transform(X[:3] + 0.1), model.transform(X[:3] + 0.1)))
     True
     """
-    if name_of(type(model), ESTIMATORS) is None:
+    if not is_estimator(type(model)):
         raise ValueError(
             f"model: a {type(model).__name__} cannot be saved. A file is for FinslerUMAP, "
             "FinslerTSNE and FinslerMDS themselves, not for classes derived from them."
         )
     if hasattr(model, "fit"):
         check_is_fitted(model, _fitted_attribute(model))
-    container.write(path, lambda keep: Encoder(keep).encode(model, ""), _versions())
+
+    def build(keep):
+        encoder = Encoder(keep)
+        return encoder.encode(model, ""), encoder.encode(about or {}, "about")
+
+    container.write(path, build, _versions())
 
 
 def load(path) -> Any:
@@ -88,12 +95,19 @@ def load(path) -> Any:
         If the file is damaged, truncated, something else, or from a later version. Files are
         checked as a whole before anything is made of them, and no code in them is run.
     """
+    return read(path)[0]
+
+
+def read(path) -> tuple[Any, dict]:
+    """A model as `load` returns it, and what was kept with it."""
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
             reader = container.Reader(archive, _versions()["finsler_ext"])
             reader.check()
-            model = Decoder(reader.fetch).decode(reader.manifest["model"])
+            decoder = Decoder(reader.fetch)
+            model = decoder.decode(reader.manifest["model"])
+            about = decoder.decode(reader.manifest["about"])
     except (OSError, MemoryError, ModuleNotFoundError) as error:
         if isinstance(error, OSError) and error.errno is None:  # zlib and zipfile raise these, too
             raise _unreadable(path, error) from None
@@ -102,9 +116,9 @@ def load(path) -> Any:
         raise ValueError(f"{path} cannot be read: {error}.") from None
     except Exception as error:  # a broken archive raises nearly anything
         raise _unreadable(path, error) from None
-    if name_of(type(model), ESTIMATORS) is None:
+    if not is_estimator(type(model)):
         raise _unreadable(path, "it holds no model")
-    return model
+    return model, about
 
 
 def _unreadable(path: Path, why) -> ValueError:

@@ -1,13 +1,16 @@
-"""The classes a file may name. A file holds names from this table and nothing that is imported.
+"""The classes a file may name.
 
-A name stays what it is for as long as files with it are to be read; the module may change.
+Own classes that hold data go by module and name, seen from `finsler_ext`; classes of other
+packages are listed. A file can make nothing else, and nothing it names is called.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from importlib import import_module
 
-__all__ = ["ESTIMATORS", "OBJECTS", "TUPLES", "class_named", "name_of"]
+__all__ = ["ESTIMATORS", "class_named", "is_estimator", "name_of"]
 
 # What save takes and load returns.
 ESTIMATORS = {
@@ -17,53 +20,47 @@ ESTIMATORS = {
     "opentsne.FinslerTSNE": "finsler_ext.estimators.opentsne:FinslerTSNE",
     "openTSNE.TSNEEmbedding": "openTSNE.tsne:TSNEEmbedding",
 }
-
-# Objects with attributes; parts.py says which of them are written.
-OBJECTS = {
-    "DirectedFixedSigma": "finsler_ext.construct.tsne_affinities:DirectedFixedSigma",
-    "DirectedIndex": "finsler_ext.construct.tsne_neighbors:DirectedIndex",
-    "DirectedPerplexity": "finsler_ext.construct.tsne_affinities:DirectedPerplexity",
-    "DirectedUniform": "finsler_ext.construct.tsne_affinities:DirectedUniform",
-    "FinslerDescent": "finsler_ext.layout.tsne.descent:FinslerDescent",
-    "FinslerGradient": "finsler_ext.layout.tsne.gradient:FinslerGradient",
-    "PrecomputedDirected": "finsler_ext.construct.tsne_affinities:PrecomputedDirected",
+FOREIGN = {
     "openTSNE.Annoy": "openTSNE.nearest_neighbors:Annoy",
     "openTSNE.NNDescent": "openTSNE.nearest_neighbors:NNDescent",
     "openTSNE.Sklearn": "openTSNE.nearest_neighbors:Sklearn",
     "pynndescent.NNDescent": "pynndescent:NNDescent",
 }
+LISTED = ESTIMATORS | FOREIGN
+# Names in files of earlier versions: {"drift:Choice": "drift:DriftChoice"}.
+MOVED: dict[str, str] = {}
 
-# Named tuples, written field by field.
-TUPLES = {
-    "AsFitted": "finsler_ext.construct.input:AsFitted",
-    "ColumnChoice": "finsler_ext.estimators._mds.columns:ColumnChoice",
-    "ColumnTrial": "finsler_ext.estimators._mds.columns:ColumnTrial",
-    "DirectedDistances": "finsler_ext.construct.directed_distances:DirectedDistances",
-    "DirectedNeighbors": "finsler_ext.construct.neighbors:DirectedNeighbors",
-    "DriftChoice": "finsler_ext.drift:DriftChoice",
-    "DriftSearch": "finsler_ext.layout.stress.drift:DriftSearch",
-    "DriftTrial": "finsler_ext.layout.stress.drift:DriftTrial",
-    "Fit": "finsler_ext.estimators._mds.columns:Fit",
-    "Islands": "finsler_ext.layout.islands:Islands",
-    "SkewFidelity": "finsler_ext.metrics:SkewFidelity",
-    "SourceScale": "finsler_ext.construct.source_scales:SourceScale",
-    "Trial": "finsler_ext.drift:Trial",
-    "UmapLoss": "finsler_ext.layout.umap.loss:UmapLoss",
-}
+# Where own classes with data are. Commands and plots are not among them.
+STAGES = ("asymmetry", "construct", "drift", "estimators", "layout", "metrics", "spaces")
+OWN_NAME = re.compile(rf"({'|'.join(STAGES)})(\.\w+)*:\w+")
 
 
-def class_named(name: str, table: dict[str, str]) -> type:
-    """The class of a name; ValueError if the table does not have it."""
-    if not isinstance(name, str) or name not in table:
-        raise ValueError(f"it names a class {name!r} that this version does not know")
-    module, attribute = table[name].split(":")
-    return getattr(import_module(module), attribute)
+def class_named(name) -> type:
+    """The class of a name, or a ValueError."""
+    if isinstance(name, str):
+        if name in LISTED:
+            module, attribute = LISTED[name].split(":")
+            return getattr(import_module(module), attribute)
+        name = MOVED.get(name, name)
+        if OWN_NAME.fullmatch(name):
+            module, attribute = f"finsler_ext.{name}".split(":")
+            try:
+                cls = getattr(import_module(module), attribute, None)
+            except ModuleNotFoundError:
+                cls = None
+            if inspect.isclass(cls) and cls.__module__ == module:
+                return cls
+    raise ValueError(f"it names a class {name!r} that this version does not know")
 
 
-def name_of(cls: type, table: dict[str, str]) -> str | None:
-    """The name of a class, None if the table does not have it."""
-    for name, home in table.items():
-        # Nothing is imported that is not there already.
-        if home.endswith(f":{cls.__name__}") and class_named(name, {name: home}) is cls:
+def name_of(cls: type) -> str | None:
+    """The name of a class, None if a file may not hold it."""
+    for name, home in LISTED.items():
+        if home.endswith(f":{cls.__name__}") and class_named(name) is cls:
             return name
-    return None
+    own = f"{cls.__module__.removeprefix('finsler_ext.')}:{cls.__qualname__}"
+    return own if cls.__module__.startswith("finsler_ext.") and OWN_NAME.fullmatch(own) else None
+
+
+def is_estimator(cls: type) -> bool:
+    return name_of(cls) in ESTIMATORS

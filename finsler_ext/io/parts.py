@@ -36,7 +36,7 @@ def taken_apart(value) -> dict[str, Any]:
     for cls in type(value).__mro__:
         if _kind(cls) in _APART:
             return _APART[_kind(cls)](value)
-    return dict(vars(value))
+    return value.__getstate__() if _says_itself(type(value)) else dict(vars(value))
 
 
 def put_together(cls: type, state: dict[str, Any]) -> Any:
@@ -45,8 +45,16 @@ def put_together(cls: type, state: dict[str, Any]) -> Any:
         if _kind(base) in _TOGETHER:
             return _TOGETHER[_kind(base)](cls, state)
     made: Any = object.__new__(cls)
-    vars(made).update(state)
+    if _says_itself(cls):
+        made.__setstate__(state)
+    else:
+        vars(made).update(state)
     return made
+
+
+def _says_itself(cls: type) -> bool:
+    """Own classes that know what of them is to be kept."""
+    return "__getstate__" in vars(cls) and "__setstate__" in vars(cls)
 
 
 def _kind(cls: type) -> str:
@@ -111,16 +119,6 @@ def _embedding_together(cls: type, state: dict[str, Any]) -> Any:
     return made
 
 
-def _gradient_apart(gradient) -> dict[str, Any]:
-    return gradient.__getstate__()
-
-
-def _gradient_together(cls: type, state: dict[str, Any]) -> Any:
-    made: Any = object.__new__(cls)
-    made.__setstate__(state)
-    return made
-
-
 def _descent_apart(index) -> dict[str, Any]:
     """The search graph and trees of pynndescent, as the arrays they are."""
     state = {name: value for name, value in index.__getstate__().items() if not _is_code(value)}
@@ -171,7 +169,6 @@ def _foreign_together(cls: type, state: dict[str, Any]) -> Any:
 
 
 _APART: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "finsler_ext.FinslerGradient": _gradient_apart,
     "finsler_ext.FinslerUMAP": _umap_apart,
     "openTSNE.Annoy": _foreign_apart,
     "openTSNE.NNDescent": _foreign_apart,
@@ -180,7 +177,6 @@ _APART: dict[str, Callable[[Any], dict[str, Any]]] = {
     "pynndescent.NNDescent": _descent_apart,
 }
 _TOGETHER: dict[str, Callable[[type, dict[str, Any]], Any]] = {
-    "finsler_ext.FinslerGradient": _gradient_together,
     "finsler_ext.FinslerMDS": _estimator,
     "finsler_ext.FinslerTSNE": _estimator,
     "finsler_ext.FinslerUMAP": _umap_together,

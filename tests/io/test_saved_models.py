@@ -179,8 +179,9 @@ def test_transform_in_a_fresh_process(fitted, tmp_path):
     script = (
         "import sys, numpy as np, finsler_ext\n"
         "for i in range(int(sys.argv[2])):\n"
-        "    model = finsler_ext.load(f'{sys.argv[1]}/{i}.finsler')\n"
-        "    np.save(f'{sys.argv[1]}/{i}.npy', model.transform(**np.load(f'{sys.argv[1]}/{i}.npz')))"
+        "    path = f'{sys.argv[1]}/{i}'\n"
+        "    model = finsler_ext.load(f'{path}.finsler')\n"
+        "    np.save(f'{path}.npy', model.transform(**np.load(f'{path}.npz')))"
     )
     subprocess.run([sys.executable, "-c", script, tmp_path, str(len(names))], check=True)
     for place, name in enumerate(names):
