@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
+from finsler_ext._threads import RowPool
 from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.estimators._mds.input import DirectedInput
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.descent import descend
 from finsler_ext.layout.stress.majorization import Descent, majorize
 from finsler_ext.layout.stress.objective import StressProblem, stress_problem
+from finsler_ext.layout.stress.scaling import SCALINGS, Transformation, scaled_stress
 from finsler_ext.layout.stress.start import STARTS, InitialLayout
 from finsler_ext.spaces.randers import check_omega_norm
 
@@ -28,6 +30,7 @@ __all__ = [
     "objective_of",
     "run_at",
     "starts_of",
+    "transformation_at",
 ]
 
 METHODS = ("smacof", "gd")
@@ -49,6 +52,7 @@ class Settings(NamedTuple):
     weight_decay: float = 1e-5
     n_threads: int = 1
     verbose: bool = False
+    scaling: str = "ratio"
     compare_columns: bool = True
     """With omega_norm="auto": whether one column fewer would do as well."""
 
@@ -68,6 +72,8 @@ def check_settings(settings: Settings) -> None:
             )
     else:
         check_omega_norm(settings.omega_norm)
+    if settings.scaling not in (*SCALINGS, "auto"):
+        raise ValueError(f"scaling must be one of {(*SCALINGS, 'auto')}, got {settings.scaling!r}.")
     for name in ("n_components", "n_init", "max_iter"):
         value = getattr(settings, name)
         if isinstance(value, (bool, str)) or int(value) != value or value < 1:
@@ -97,18 +103,30 @@ def check_fit(directed: DirectedInput, settings: Settings) -> None:
 
 
 def objective_of(directed: DirectedInput, settings: Settings):
-    """What to descend, a symmetric problem to start from, and the gradient share."""
+    """What to descend, a symmetric ratio problem to start from, and the gradient share."""
     D, weights = directed.distances, directed.weights
     if weights is None or directed.symmetric_weights:
         problem = stress_problem(D, weights, settings.n_threads)
-        return problem, problem, problem.gradient_share
+        scaled = scaled_stress(problem, settings.scaling, D, weights)
+        return scaled, problem, problem.gradient_share
     # A pair known one way only is taken as the same both ways, for the start alone.
     known = weights > 0
     filled = np.where(known, D, np.where(known.T, D.T, D.dtype.type(0)))
     start_weights = (weights + weights.T) / 2
     stand_in = stress_problem(filled, start_weights, settings.n_threads)
     share = gradient_share(directed.with_nan())
-    return AsymmetricStress(D, weights, stand_in.unit, stand_in.solver), stand_in, share
+    objective = AsymmetricStress(D, weights, stand_in.unit, stand_in.solver)
+    return scaled_stress(objective, settings.scaling, D, weights), stand_in, share
+
+
+def transformation_at(objective, position: np.ndarray, omega: float) -> Transformation:
+    """What the distances of a layout of shape (n, m) stand for."""
+    if isinstance(objective, (StressProblem, AsymmetricStress)):
+        return Transformation()
+    with RowPool(objective.n_points, 1) as pool:
+        return objective.transformation(
+            np.ascontiguousarray(position.T) / objective.unit, omega, pool
+        )
 
 
 def starts_of(problem: StressProblem, settings: Settings, random_state):
