@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
+from finsler_ext.construct.index import ExactIndex, compares_all_pairs
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
@@ -18,6 +19,7 @@ from finsler_ext.metrics import is_directed
 
 __all__ = [
     "build_graph",
+    "exact_index",
     "find_neighbors",
     "is_symmetric",
     "isolated",
@@ -26,7 +28,7 @@ __all__ = [
     "supervise",
 ]
 
-# umap-learn compares all pairs below this size and searches approximately from it on.
+# umap-learn compares all pairs of targets below this size and searches approximately from it on.
 EXACT_BELOW = 4096
 LARGEST = 1e18
 # An asymmetric callable metric is compared on all pairs up to this size.
@@ -95,19 +97,13 @@ def _search(model, X, k, random_state):
             "do) and pass metric='precomputed'."
         )
     model._asymmetric_metric = directed
-    model._small_data = directed or (n < EXACT_BELOW and not model.force_approximation_algorithm)
+    model._small_data = directed or (
+        compares_all_pairs(X, model.metric) and not model.force_approximation_algorithm
+    )
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
-        euclidean = model.metric in ("euclidean", "l2")
         try:
-            return construct.exact_neighbors(
-                X,
-                k,
-                metric=model.metric if euclidean else model._input_distance_func,
-                metric_kwds=pair_kwds(model, X),
-                n_threads=model._n_threads,
-                name=model.metric if isinstance(model.metric, str) else None,
-            )
+            return exact_index(model, X).build(X, k)
         except ZeroDivisionError:
             raise ValueError(
                 f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
@@ -134,6 +130,20 @@ def _search(model, X, k, random_state):
         n_threads=model._n_threads if model.random_state is None else 1,
         low_memory=model.low_memory,
         verbose=model.verbose,
+    )
+
+
+def exact_index(model, X, *, new_rows: bool = False) -> ExactIndex:
+    """An index that compares all pairs in the metric of the model."""
+    by_name = model.metric in ("euclidean", "l2")
+    if new_rows and scipy.sparse.issparse(X):
+        by_name = False  # products of sparse rows round, and differently in other company
+    return ExactIndex(
+        model.metric if by_name else model._input_distance_func,
+        pair_kwds(model, X),
+        symmetric=not model._asymmetric_metric,
+        n_threads=model._n_threads,
+        named=model.metric if isinstance(model.metric, str) else None,
     )
 
 
