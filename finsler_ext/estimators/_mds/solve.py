@@ -25,7 +25,6 @@ from finsler_ext.estimators._mds.problem import (
     starts_of,
 )
 from finsler_ext.layout.stress.drift import DriftSearch
-from finsler_ext.spaces.randers import check_omega_norm
 
 __all__ = ["StressResult", "solve", "solve_columns"]
 
@@ -70,7 +69,7 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
         omega = found.omega_norm
         if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
             runs = [best]
-    omega = check_omega_norm(omega)
+    omega = settings.space.check_drift(omega)
     if not runs:
         starts = starts_of(stand_in, settings, random_state)
         repeats = settings.n_init if is_init(settings.init, "random") else 1
@@ -96,7 +95,7 @@ def solve_columns(
     def fit(n_components):
         fewer = settings._replace(n_components=n_components, compare_columns=False)
         result = solve(directed, fewer, random_state)
-        explained = explained_skew(directed, result.embedding, result.omega_norm)
+        explained = explained_skew(directed, result.embedding, result.omega_norm, settings.space)
         share = expressible(result.gradient_share, len(result.embedding))
         stress = result.normalized_stress
         return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
