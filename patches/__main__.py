@@ -11,7 +11,7 @@ from .against import check_against
 from .catalogue import PROJECTS, CheckError, releases
 from .check import check
 from .send import Letter, send
-from .suite import chosen, run_suite
+from .suite import chosen, our_tests, run_suite
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,7 +39,8 @@ def _parser() -> argparse.ArgumentParser:
 
     suite = commands.add_parser("suite", help="run our own tests on a patched package")
     suite.add_argument("project", choices=PROJECTS)
-    suite.add_argument("tests", nargs="*", help="test files (default: all tests)")
+    suite.add_argument("tests", nargs="*", help="default: those that run code of the project")
+    suite.add_argument("--all", action="store_true", help="all our tests (minutes)")
     suite.add_argument("--against", **clone)
     suite.add_argument("--only", type=int, nargs="*", metavar="N", help="these patches, or none")
 
@@ -81,12 +82,15 @@ def _check(options: argparse.Namespace) -> int:
 
 def _suite(options: argparse.Namespace) -> int:
     (release,) = releases((options.project,))
+    if options.all and options.tests:
+        raise CheckError("either test files or --all")
+    tests = our_tests(options.project)
+    if options.all or options.tests:
+        tests = options.tests
     origin = options.against.resolve() if options.against else None
     with tempfile.TemporaryDirectory(prefix="patches-") as folder:
         patches = chosen(release, options.only)
-        return run_suite(
-            release, patches, options.tests, Path(folder), origin, options.revision, say=_say
-        )
+        return run_suite(release, patches, tests, Path(folder), origin, options.revision, say=_say)
 
 
 def _send(options: argparse.Namespace) -> int:

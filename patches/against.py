@@ -125,12 +125,13 @@ def _place(row: Row, branch: Branch) -> None:
             row.fail(f"{needed.name}, which it needs, does not apply")
             return
     row.alone = "yes" if mailed.mailed(patch) else "NO"
+    known = merged.knows(patch)
     if row.alone == "NO":
-        row.fail("does not apply")
+        row.fail("does not apply" if known else f"does not apply, and {release.lacking}")
         return
-    if not merged.knows(patch):
+    if not known:
         row.place = "unknown"
-        row.fail("the clone does not contain the release, so the place cannot be checked")
+        row.fail(f"the place cannot be checked: {release.lacking}")
     else:
         same = merged.merged(patch) and merged.tree == mailed.tree
         row.place = "yes" if same else "NO"

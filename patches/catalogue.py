@@ -112,6 +112,11 @@ class Release:
     def patches(self) -> list[Patch]:
         return [Patch(path) for path in sorted(self.folder.glob("[0-9]*.patch"))]
 
+    @property
+    def lacking(self) -> str:
+        """What to say of a clone without the files that the patches were made for."""
+        return f"the clone lacks the files of {self.version}: it may be older, so fetch first"
+
     def patch(self, number: int) -> Patch:
         """One patch by its number."""
         for patch in self.patches:

@@ -155,12 +155,8 @@ def _upstream(report: Report, recipe: Recipe, series: Path) -> None:
     if not recipe.upstream_tests:
         report.notes.append("upstream tests: none in the source package")
     else:
-        files = [
-            str(file.relative_to(recipe.base))
-            for folder in recipe.upstream_tests
-            for file in sorted((recipe.base / folder).glob("test_*.py"))
-        ]
         counts = []
+        files = recipe.upstream_files()
         outcomes = [recipe.bench.pytest(tree, files) for tree in (recipe.base, series)]
         for name, outcome in zip(("untouched", "series"), outcomes, strict=True):
             passed, failed = outcome.count("passed"), outcome.count("failed")

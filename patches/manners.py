@@ -47,6 +47,7 @@ class Manners:
     form: str
     guide: str
     formatter: tuple[str, ...] = ()
+    no_issue: str = ""  # what the form says where there is none
     own_words: bool = False  # the description has to be written by the sender
     rules: tuple[str, ...] = ()
 
@@ -63,6 +64,7 @@ MANNERS = {
         repository="pavlin-policar/openTSNE",
         form=_OPENTSNE_FORM,
         guide=".github/PULL_REQUEST_TEMPLATE.md",
+        no_issue="None found.",
     ),
     "pynndescent": Manners(
         repository="lmcinnes/pynndescent",

@@ -57,7 +57,7 @@ class Recipe:
 
     requirements: tuple[str, ...] = ()
     checkout: tuple[str, ...] = ()  # what a clone must have checked out to run the tests
-    upstream_tests: tuple[str, ...] = ()
+    upstream_tests: tuple[str, ...] = ()  # folders or files
     compiled = False
 
     def __init__(self, release: Release, bench: Workbench, full: bool = False):
@@ -93,6 +93,14 @@ class Recipe:
     def tree_of(self, clone: Path, touched: list[str]) -> Path:
         """A folder in which the tests of a clone can be run; ``touched`` may be compiled."""
         return clone
+
+    def upstream_files(self) -> list[str]:
+        """The upstream test files, relative to the root."""
+        found = []
+        for name in self.upstream_tests:
+            place = self.base / name
+            found += sorted(place.glob("test_*.py")) if place.is_dir() else [place]
+        return [str(file.relative_to(self.base)) for file in found]
 
     def smoke(self, tree: Path) -> str:
         """A last look at the patched package; what was seen, or nothing."""
@@ -226,11 +234,19 @@ class ScikitLearn(Recipe):
 
 
 class PyNNDescent(Recipe):
-    """Pure Python, with its tests in the package."""
+    """Pure Python, with its tests in the package.
+
+    Of those, the files that build an index are run. The others test distances, ranks and
+    search graphs, which the patch does not touch, and compile for minutes.
+    """
 
     requirements = ("numpy", "scipy", "scikit-learn", "numba", "joblib", "llvmlite", "pytest")
     checkout = ("pynndescent/",)
-    upstream_tests = ("pynndescent/tests",)
+    upstream_tests = (
+        "pynndescent/tests/test_pynndescent_.py",
+        "pynndescent/tests/test_hub_trees.py",
+        "pynndescent/tests/test_hub_search_tree.py",
+    )
 
 
 RECIPES: dict[str, type[Recipe]] = {

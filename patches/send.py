@@ -17,6 +17,8 @@ from .source import git
 
 _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _FIXES = re.compile(r"^Fixes #\d+$", re.MULTILINE)
+_ALONE = re.compile(r"```|    |#+ |\||---$")  # lines that are no part of a paragraph
+_STARTS = re.compile(rf"{_ALONE.pattern}|[-*] |\d+\. ")  # the same, and list items
 _SECTION = re.compile(r"^## (.*)\n((?:(?!## ).*\n)*)", re.MULTILINE)
 
 
@@ -45,11 +47,11 @@ class Letter:
 
     @property
     def reference(self) -> str:
-        """The line that links the issue."""
+        """The line that links the issue, or nothing."""
         if self.issue is not None:
             return f"Fixes #{self.issue}"
         found = _FIXES.search(self.patch.path.read_text())
-        return found[0] if found else "No issue yet."
+        return found[0] if found else ""
 
 
 def send(letter: Letter, folder: Path, out: Path, dry_run: bool = False, say=print) -> Path:
@@ -85,7 +87,8 @@ def _branch(letter: Letter, sender: Sender, folder: Path, say) -> Clone:
     clone.learn(parts)
     for part in parts:
         if not clone.mailed(part, sender):
-            raise CheckError(f"{part.name} does not apply to {clone.commit[:12]}: rebase it first")
+            why = "rebase it first" if clone.knows(part) else letter.release.lacking
+            raise CheckError(f"{part.name} does not apply to {clone.commit[:12]}: {why}")
         say(f"committed on {clone.commit[:12]}: {part.subject}")
     return clone
 
@@ -142,13 +145,15 @@ def _test(letter: Letter, clone: Clone, say) -> None:
 def _body(letter: Letter) -> str:
     """The description of the pull request in the form of the project, and what is next."""
     sections = letter.sections
-    text = "\n\n".join(f"### {title}\n{body}" for title, body in sections.items())
+    text = "\n\n".join(f"**{title}**\n\n{body}" for title, body in sections.items())
     documented = any(file.startswith("doc/") for file in letter.patch.touched)
     form = letter.manners.form.format(
-        issue=letter.reference, text=text, documentation="X" if documented else " "
+        issue=letter.reference or letter.manners.no_issue,
+        text=unwrapped(text),
+        documentation="X" if documented else " ",
     )
     words = "" if not letter.manners.own_words else f"\nFacts to write from:\n\n{_facts(letter)}"
-    return f"{_checklist(letter)}\nTitle: {letter.patch.subject}\n\n---\n\n{form}{words}"
+    return f"{_checklist(letter)}\nTitle: {letter.patch.subject}\n\n---\n\n{form.lstrip()}{words}"
 
 
 def _issue_first(letter: Letter) -> str:
@@ -157,8 +162,24 @@ def _issue_first(letter: Letter) -> str:
     key = (letter.release.project, letter.patch.number)
     if key in PROPOSALS and not letter.manners.own_words:
         text = (letter.release.folder / PROPOSALS[key]).read_text()
-        return f"{checklist}\nThe issue comes first:\n\n---\n\n{text}"
+        return f"{checklist}\nThe issue comes first:\n\n---\n\n{unwrapped(text)}"
     return f"{checklist}\nThe issue comes first, in your own words. Facts:\n\n{_facts(letter)}"
+
+
+def unwrapped(text: str) -> str:
+    """Markdown with one line per paragraph: GitHub shows line breaks in comments as such."""
+    lines: list[str] = []
+    verbatim = False  # inside a block of code
+    for line in text.splitlines():
+        last = lines[-1] if lines else ""
+        fence = line.startswith("```")
+        goes_on = last and not verbatim and not _ALONE.match(last)
+        if goes_on and not fence and line.strip() and not _STARTS.match(line):
+            lines[-1] = f"{last} {line.strip()}"
+        else:
+            lines.append(line)
+        verbatim ^= fence
+    return "\n".join(lines) + "\n"
 
 
 def _facts(letter: Letter) -> str:

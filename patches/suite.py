@@ -13,6 +13,21 @@ from .clone import Clone
 
 ROOT = SHELF.parent
 
+# Our test files that run code of each package, by name: they may move between folders.
+# The others use it through the command line and the pictures, or not at all.
+_UMAP_FILES = (
+    "test_umap_*.py",
+    "test_memberships.py",
+    "test_new_points.py",
+    "test_interrupts.py",
+    "test_scanpy.py",
+)
+TEST_FILES = {
+    "umap-learn": _UMAP_FILES,
+    "openTSNE": ("test_tsne*.py", "test_interrupts.py"),
+    "pynndescent": (*_UMAP_FILES, "test_neighbors.py", "test_tsne.py"),
+}
+
 # A test that must fail with a patch, and is left out: FinslerUMAP has every parameter of
 # the umap-learn that is released, and takes over new ones when they are.
 MUST_FAIL = {
@@ -31,6 +46,17 @@ def chosen(release: Release, numbers: list[int] | None) -> list[Patch]:
     for number in numbers:
         parts |= {part.number: part for part in release.with_needs(release.patch(number))}
     return [parts[number] for number in sorted(parts)]
+
+
+def our_tests(project: str, root: Path = ROOT) -> list[str]:
+    """Our test files that run code of a project, relative to the root of the repository."""
+    if project not in TEST_FILES:
+        raise CheckError(
+            f"the patch of {project} is compiled, and a copied package cannot be built again: "
+            f"python -m patches check {project} builds and tests it"
+        )
+    found = {file for name in TEST_FILES[project] for file in (root / "tests").rglob(name)}
+    return [str(file.relative_to(root)) for file in sorted(found)]
 
 
 def patched_site(

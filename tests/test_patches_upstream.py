@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # patches is a tool of the repository, not an installed package
 
 from finsler_ext import FinslerUMAP  # noqa: E402
-from patches import against, installed, suite  # noqa: E402
+from patches import __main__, against, installed, recipes, suite  # noqa: E402
 from patches.catalogue import CheckError, Patch, Release, releases  # noqa: E402
 from patches.clone import Clone, Sender  # noqa: E402
 from patches.functions import changed_functions  # noqa: E402
 from patches.manners import MANNERS, Manners  # noqa: E402
-from patches.send import Letter, send  # noqa: E402
+from patches.send import Letter, send, unwrapped  # noqa: E402
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -141,6 +142,22 @@ def test_clone_without_the_release_cannot_tell_the_place(upstream):
     assert not clone.knows(release.patches[0])
 
 
+def test_clone_that_is_older_than_the_release_is_told_so(upstream):
+    release = toy_release(upstream, 3)
+    older = upstream.folder / "older"
+    (older / "umap").mkdir(parents=True)
+    git(older, "init", "--quiet", "--initial-branch=main")
+    (older / "umap" / "code.py").write_text(code())
+    git(older, "add", "-A")
+    git(older, "commit", "--quiet", "-m", "before the release")
+    recipe = SimpleNamespace(release=release, root=upstream.released, checkout=("umap/",))
+    branch = against.Branch(recipe, older, "main", upstream.folder / "clones")
+    row = against.Row(release.patches[0])
+    against._place(row, branch)
+    (failure,) = row.failures
+    assert "the clone lacks the files of 9.9: it may be older" in failure
+
+
 def test_wrong_clone_and_revision_are_clear_errors(upstream, tmp_path):
     with pytest.raises(CheckError, match="is not a clone"):
         Clone(tmp_path, tmp_path / "a", "main", [])
@@ -207,7 +224,18 @@ def test_proposal_starts_as_an_issue(upstream, tmp_path):
     (release,) = releases(("umap-learn",))
     draft = send(letter(upstream, release, 3), tmp_path / "work", tmp_path / "out", say=len)
     assert draft.name.endswith("-issue.md")
-    assert (release.folder / "proposal.md").read_text() in draft.read_text()
+    proposal = (release.folder / "proposal.md").read_text()
+    assert proposal.split() == draft.read_text().partition("\n---\n")[2].split()
+
+
+def test_paragraphs_of_a_draft_are_one_line():
+    fixed = "```python\na = 1\nb = 2\n```\n", "    y = x\n    z = y\n\n| a |\n| - |\n"
+    wrapped = "# Title\nOne\n#2, three.\n\n- item\n  goes on\n- next\n\n", "and\nso on\n\n"
+    lines = "# Title\nOne #2, three.\n\n- item goes on\n- next\n\n", "and so on\n\n"
+    text, expected = (a + fixed[0] + b + fixed[1] for a, b in (wrapped, lines))
+    assert unwrapped(text + "1. first\n   of all\n2. second\n") == (
+        expected + "1. first of all\n2. second\n"
+    )
 
 
 def test_solved_patches_and_nameless_senders_are_refused(upstream, tmp_path, monkeypatch):
@@ -230,6 +258,36 @@ def test_tests_that_must_fail_exist():
     for test in suite.MUST_FAIL.values():
         file, _, name = test.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("project", ["umap-learn", "openTSNE", "pynndescent"])
+def test_suite_runs_test_files_of_the_project_by_default(project, monkeypatch):
+    asked = []
+    monkeypatch.setattr(__main__, "run_suite", lambda release, patches, tests, *_, **__: tests)
+    for arguments in ([], ["--all"], ["tests/test_randers.py"]):
+        asked.append(__main__.main(["suite", project, *arguments]))
+    chosen, everything, given = asked
+    for name in suite.TEST_FILES[project]:
+        assert any(fnmatch(Path(file).name, name) for file in chosen)
+    assert all((ROOT / file).is_file() for file in chosen)
+    assert everything == []
+    assert given == ["tests/test_randers.py"]
+
+
+def test_suite_says_what_it_cannot_do(capsys):
+    assert __main__.main(["suite", "scikit-learn"]) == 2
+    assert "python -m patches check scikit-learn" in capsys.readouterr().err
+    assert __main__.main(["suite", "openTSNE", "tests/test_tsne.py", "--all"]) == 2
+    assert "either test files or --all" in capsys.readouterr().err
+
+
+def test_upstream_tests_may_be_folders_and_files(tmp_path):
+    for name in ("a/test_one.py", "a/test_two.py", "a/helper.py", "b/test_three.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    recipe = SimpleNamespace(base=tmp_path, upstream_tests=("a", "b/test_three.py"))
+    files = recipes.Recipe.upstream_files(recipe)
+    assert files == ["a/test_one.py", "a/test_two.py", "b/test_three.py"]
 
 
 @pytest.mark.parametrize("project", ["umap-learn", "openTSNE", "pynndescent"])

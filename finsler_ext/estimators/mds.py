@@ -45,14 +45,16 @@ from finsler_ext.estimators._mds.problem import (
     solver_of,
 )
 from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
+from finsler_ext.layout.stress.scaling import Transformation
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
 from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
-class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -107,6 +109,11 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
         paths over the known pairs (what they do not reach is left out). "auto" takes paths
         where all known distances are equal, as in a graph without lengths.
+    scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
+        What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
+        with the best rising f. Hop counts and other distances of which all near pairs have the
+        same share a constant and need "interval". "auto" holds out pairs of at most 300
+        points and takes the simplest scaling that predicts them well; see ``scaling_choice_``.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -127,6 +134,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         What "auto" tried, and the stress of one column fewer.
     column_choice_ : ColumnChoice
         Only with n_components="auto": the choice, its reason, and both fits.
+    transformation_ : Transformation
+        What the distances stand for: ``kind``, ``constant`` (a), and ``disparities(D)``.
+    scaling_choice_ : ScalingChoice or None
+        What scaling="auto" tried.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
         The directed D, nan where unknown.
     node_names_ : array of shape (n_samples,) or None
@@ -167,6 +178,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         eps=1e-6,
         learning_rate=None,
         missing="auto",
+        scaling="ratio",
         random_state=None,
         n_jobs=None,
         verbose=False,
@@ -185,6 +197,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.eps = eps
         self.learning_rate = learning_rate
         self.missing = missing
+        self.scaling = scaling
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -234,6 +247,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_threads=n_threads,
             verbose=self.verbose,
             space=space,
+            scaling=self.scaling,
         )
         check_settings(settings)
         directed = self._directed_input(X, weights, n_threads)
@@ -250,6 +264,8 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.omega_norm_ = result.omega_norm
         self.drift_search_ = result.drift_search
         self.gradient_share_ = result.gradient_share
+        self.transformation_ = result.transformation
+        self.scaling_choice_ = result.scaling_choice
         self._n_features_out = self.embedding_.shape[1]
         self._score()
 
@@ -283,10 +299,12 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     "incoming is for metric='precomputed'; other metrics give it themselves."
                 )
             there, back = constructed_distances(self, X, local_scale)
+        # models of version 0.1 have none
+        scaled = getattr(self, "transformation_", Transformation()).disparities
         placed = place_points(
             self.embedding_,
-            there,
-            back,
+            scaled(there),
+            scaled(back),
             self.omega_norm_,
             resolve_n_jobs(self.n_jobs),
             find_space(self.space),
@@ -379,13 +397,16 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         elif is_symmetric(D, ROUNDING):
             self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
         else:
+            scaled = self.transformation_.disparities(D)
             self.skew_fidelity_ = skew_fidelity(
-                Y, distances=D, omega_norm=self.omega_norm_, space=find_space(self.space)
+                Y, distances=scaled, omega_norm=self.omega_norm_, space=find_space(self.space)
             )
         if self.verbose:
             print(self.skew_fidelity_)
             if self._chooses_columns():
                 print(f"n_components='auto': {self.column_choice_.reason}")
+            if self.scaling_choice_ is not None:
+                print(f"scaling='auto': {self.scaling_choice_.reason}")
         found = self.drift_search_
         if found is not None and found.ambiguous:
             fewer = Y.shape[1] - 1

@@ -22,6 +22,7 @@ from finsler_ext.construct.input import canonical, check_whole, readable, withou
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift import DriftChoice, check_drift_parameter, choose_drift, warn_of_chance
 from finsler_ext.estimators._tsne.start import initial_embedding, is_symmetric
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import (
     EUCLIDEAN,
@@ -49,7 +50,7 @@ AUTO_NEIGHBORS = 15
 ANY_DRIFT = 0.25
 
 
-class FinslerTSNE(openTSNE.TSNE):
+class FinslerTSNE(SaveMixin, openTSNE.TSNE):
     """`finsler_ext.FinslerTSNE` in the manner of `openTSNE.TSNE`.
 
     Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and

@@ -33,6 +33,7 @@ from finsler_ext.estimators._umap.parameters import (
     checked_data,
     upstream_validation,
 )
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import NO_DRIFT
@@ -46,7 +47,7 @@ __all__ = ["FinslerUMAP"]
 COMBINED_SEED = 42
 
 
-class FinslerUMAP(TransformerMixin, UMAP):
+class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
     """UMAP on directed memberships, embedded in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,

@@ -20,12 +20,36 @@ def misfit(model, D):
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_the_stress_is_that_of_the_model_and_never_rises(peer):
+@pytest.mark.parametrize("scaling", ["ratio", "interval", "ordinal"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_stress_is_that_of_the_model_and_never_rises(peer, scaling, weighted):
     D = directed()
-    result = peer(D, 2, eps=0, max_iter=80)
-    assert result.stress == pytest.approx(misfit(result.distances(), D), rel=1e-9)
-    assert result.normalized_stress == pytest.approx(result.stress / (D**2).sum(), rel=1e-9)
+    W = np.ones_like(D)
+    if weighted:
+        W = np.random.default_rng(1).uniform(size=D.shape)
+        W = np.where(W + W.T > 0.7, W + W.T, 0.0)
+        np.fill_diagonal(W, 0.0)
+    result = peer(D, 2, eps=0, max_iter=80, scaling=scaling, weights=W if weighted else None)
+    scaled = result.transformation.disparities(D)
+    np.fill_diagonal(scaled, 0.0)
+    stress = (W * (result.distances() - scaled) ** 2).sum()
+    assert result.transformation.kind == scaling
+    assert result.stress == pytest.approx(stress, rel=1e-7)
+    assert result.normalized_stress == pytest.approx(result.stress / (W * D**2).sum(), rel=1e-7)
     assert np.all(np.diff(result.stress_history) <= 1e-10 * result.stress)
+    assert len(result.stress_history) > 10
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_a_constant_is_found(peer):
+    rng = np.random.default_rng(1)
+    X, z, r = rng.normal(size=(40, 2)), np.array([0.5, -0.3]), rng.normal(scale=0.1, size=40)
+    slide, radius = z * (peer is slide_vector_mds), r * (peer is radius_distance_mds)
+    D = np.linalg.norm(X[:, None] - X + slide, axis=2) + radius - radius[:, None] + 2.0
+    np.fill_diagonal(D, 0)
+    result = peer(D, scaling="interval", eps=1e-12, max_iter=5000)
+    assert result.transformation.constant == pytest.approx(2.0, abs=0.02)
+    assert result.normalized_stress < 1e-5 < 1e-2 * peer(D).normalized_stress
 
 
 def test_symmetric_mds_is_smacof():
@@ -77,9 +101,14 @@ def test_the_slide_vector_s_update_ends_where_the_gradient_does():
     assert np.abs(gradient).max() < 1e-3
 
 
-def test_missing_pairs_are_refused():
+def test_pairs_known_one_way_are_refused():
     D = directed()
     D[0, 1] = np.nan
     for peer in PEERS:
         with pytest.raises(ValueError, match="complete_paths"):
             peer(D)
+        D[1, 0] = np.nan
+        assert peer(D, max_iter=5).embedding.shape == (40, 2)
+        D[1, 0] = 1.0
+        with pytest.raises(ValueError, match="scaling"):
+            peer(directed(), scaling="nominal")

@@ -7,8 +7,14 @@ import numpy as np
 from finsler_ext._threads import RowPool
 from finsler_ext.estimators._mds.columns import SPARE_STRESS, Fit, does_as_well, expressible
 from finsler_ext.estimators._mds.input import DirectedInput
-from finsler_ext.estimators._mds.problem import Settings, is_init, objective_of, run_at, starts_of
-from finsler_ext.layout.stress.asymmetric import AsymmetricStress
+from finsler_ext.estimators._mds.problem import (
+    Settings,
+    is_init,
+    objective_of,
+    run_at,
+    starts_of,
+    transformation_at,
+)
 from finsler_ext.layout.stress.drift import (
     LARGEST_DRIFT,
     PILOT_ITERATIONS,
@@ -23,7 +29,7 @@ from finsler_ext.layout.stress.drift import (
 from finsler_ext.layout.stress.majorization import Descent
 from finsler_ext.layout.stress.start import InitialLayout, turned
 from finsler_ext.metrics import skew_fidelity
-from finsler_ext.spaces import RANDERS, Space
+from finsler_ext.spaces import Space
 
 __all__ = ["explained_skew", "find_drift"]
 
@@ -56,7 +62,7 @@ def find_drift(
     settings = settings._replace(init="finsler" if is_init(init, "random") else init)
     objective, stand_in, share = made
     starts = starts_of(stand_in, settings, random_state)
-    skew = stand_in.is_skew or isinstance(objective, AsymmetricStress)
+    skew = stand_in.is_skew or not directed.symmetric_weights
     trials = _Trials(objective, starts, settings)
     first = 0.0
     if skew:
@@ -130,7 +136,9 @@ def _compared(found, best, directed, objective, start, settings, share) -> Drift
     fewer = run_at(objective, start, omega, _one_fewer(settings))
     wide, narrow = (
         Fit(
-            run.stress / total, explained_skew(directed, run.position, omega, settings.space), share
+            run.stress / total,
+            explained_skew(directed, objective, run.position, omega, settings.space),
+            share,
         )
         for run in (best, fewer)
     )
@@ -140,8 +148,8 @@ def _compared(found, best, directed, objective, start, settings, share) -> Drift
 
 
 def explained_skew(
-    directed: DirectedInput, position, omega: float, space: Space = RANDERS
+    directed: DirectedInput, objective, position, omega: float, space: Space
 ) -> float:
-    """Share of the skew part of D that a layout shows; nan if no pair is known both ways."""
-    D = directed.with_nan()
+    """Share of the skew part of D̂ that a layout shows; nan if no pair is known both ways."""
+    D = transformation_at(objective, position, omega).disparities(directed.with_nan())
     return skew_fidelity(position, distances=D, omega_norm=omega, space=space).explained

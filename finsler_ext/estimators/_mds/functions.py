@@ -28,6 +28,7 @@ def finsler_smacof(
     eps=1e-6,
     accelerate=True,
     missing="ignore",
+    scaling="ratio",
     random_state=None,
     n_jobs=None,
     verbose=False,
@@ -65,6 +66,10 @@ def finsler_smacof(
     missing : {"auto", "ignore", "geodesic"}, default="ignore"
         "geodesic" replaces D by the shortest directed paths over the known pairs, "auto" does
         so where all known distances are equal.
+    scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
+        F ≈ D, F ≈ D − a with the best a ≥ 0, or F ≈ f(D) with the best rising f (equal D stay
+        equal, Σ w f(D)² = Σ w D²). "auto" holds out pairs of at most 300 points and takes the
+        simplest that predicts them well.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads; the result does not depend on them.
@@ -96,6 +101,7 @@ def finsler_smacof(
         accelerate=accelerate,
         n_threads=resolve_n_jobs(n_jobs),
         verbose=verbose,
+        scaling=scaling,
     )
     return solve(directed, settings, check_random_state(random_state))
 
@@ -113,6 +119,7 @@ def finsler_mds_gd(
     weight_decay=1e-5,
     space="randers",
     missing="ignore",
+    scaling="ratio",
     random_state=None,
     n_jobs=None,
     verbose=False,
@@ -124,7 +131,7 @@ def finsler_mds_gd(
 
     Parameters
     ----------
-    D, n_components, omega_norm, init, n_init, missing, random_state, n_jobs, verbose
+    D, n_components, omega_norm, init, n_init, missing, scaling, random_state, n_jobs, verbose
         As in `finsler_smacof`.
     weights : array of shape (n, n), optional
         w_ij need not equal w_ji.
@@ -162,5 +169,6 @@ def finsler_mds_gd(
         space=find_space(space),
         n_threads=resolve_n_jobs(n_jobs),
         verbose=verbose,
+        scaling=scaling,
     )
     return solve(directed, settings, check_random_state(random_state))

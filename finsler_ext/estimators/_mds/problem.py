@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
+from finsler_ext._threads import RowPool
 from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.estimators._mds.input import DirectedInput
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.descent import descend
 from finsler_ext.layout.stress.majorization import Descent, majorize
 from finsler_ext.layout.stress.objective import StressProblem, stress_problem
+from finsler_ext.layout.stress.scaling import SCALINGS, Transformation, scaled_stress
 from finsler_ext.layout.stress.start import STARTS, InitialLayout
 from finsler_ext.spaces import RANDERS, Space
 
@@ -29,6 +31,7 @@ __all__ = [
     "run_at",
     "solver_of",
     "starts_of",
+    "transformation_at",
 ]
 
 METHODS = ("auto", "smacof", "gd")
@@ -51,6 +54,7 @@ class Settings(NamedTuple):
     n_threads: int = 1
     verbose: bool = False
     space: Space = RANDERS
+    scaling: str = "ratio"
     compare_columns: bool = True
     """With omega_norm="auto": whether one column fewer would do as well."""
 
@@ -82,6 +86,13 @@ def check_settings(settings: Settings) -> None:
             )
     else:
         settings.space.check_drift(settings.omega_norm)
+    if settings.scaling not in (*SCALINGS, "auto"):
+        raise ValueError(f"scaling must be one of {(*SCALINGS, 'auto')}, got {settings.scaling!r}.")
+    if settings.scaling != "ratio" and settings.space.majoriser is None:
+        raise ValueError(
+            f"scaling={settings.scaling!r} is not available in the space {settings.space.name!r}. "
+            "Use scaling='ratio', or space='randers'."
+        )
     for name in ("n_components", "n_init", "max_iter"):
         value = getattr(settings, name)
         if isinstance(value, (bool, str)) or int(value) != value or value < 1:
@@ -111,12 +122,13 @@ def check_fit(directed: DirectedInput, settings: Settings) -> None:
 
 
 def objective_of(directed: DirectedInput, settings: Settings):
-    """What to descend, a symmetric problem to start from, and the gradient share."""
+    """What to descend, a symmetric ratio problem to start from, and the gradient share."""
     D, weights, space = directed.distances, directed.weights, settings.space
     if weights is None or directed.symmetric_weights:
         problem = stress_problem(D, weights, settings.n_threads)
         if space.majoriser is not None:
-            return problem, problem, problem.gradient_share
+            scaled = scaled_stress(problem, settings.scaling, D, weights)
+            return scaled, problem, problem.gradient_share
         if weights is None:
             weights = np.ones_like(D)
             np.fill_diagonal(weights, 0.0)
@@ -128,7 +140,18 @@ def objective_of(directed: DirectedInput, settings: Settings):
     start_weights = (weights + weights.T) / 2
     stand_in = stress_problem(filled, start_weights, settings.n_threads)
     share = gradient_share(directed.with_nan())
-    return AsymmetricStress(D, weights, stand_in.unit, stand_in.solver, space), stand_in, share
+    objective = AsymmetricStress(D, weights, stand_in.unit, stand_in.solver, space)
+    return scaled_stress(objective, settings.scaling, D, weights), stand_in, share
+
+
+def transformation_at(objective, position: np.ndarray, omega: float) -> Transformation:
+    """What the distances of a layout of shape (n, m) stand for."""
+    if isinstance(objective, (StressProblem, AsymmetricStress)):
+        return Transformation()
+    with RowPool(objective.n_points, 1) as pool:
+        return objective.transformation(
+            np.ascontiguousarray(position.T) / objective.unit, omega, pool
+        )
 
 
 def starts_of(problem: StressProblem, settings: Settings, random_state):

@@ -13,7 +13,7 @@ from finsler_ext.estimators._mds.columns import (
     choose_columns,
     expressible,
 )
-from finsler_ext.estimators._mds.drift import explained_skew, find_drift
+from finsler_ext.estimators._mds.drift import find_drift
 from finsler_ext.estimators._mds.input import DirectedInput
 from finsler_ext.estimators._mds.problem import (
     Settings,
@@ -23,8 +23,12 @@ from finsler_ext.estimators._mds.problem import (
     objective_of,
     run_at,
     starts_of,
+    transformation_at,
 )
+from finsler_ext.estimators._mds.scaling import ScalingChoice, with_scaling
 from finsler_ext.layout.stress.drift import DriftSearch
+from finsler_ext.layout.stress.scaling import Transformation
+from finsler_ext.metrics import skew_fidelity
 
 __all__ = ["StressResult", "solve", "solve_columns"]
 
@@ -40,6 +44,8 @@ class StressResult(NamedTuple):
     omega_norm : the drift, given or found
     gradient_share : share of the skew part of D that any height can express; nan without skew
     drift_search : what "auto" tried; None if the drift was given
+    transformation : what the distances stand for: D, D − a, or a rising function of D
+    scaling_choice : what scaling="auto" tried; None if the scaling was given
     """
 
     embedding: np.ndarray
@@ -50,6 +56,8 @@ class StressResult(NamedTuple):
     omega_norm: float
     gradient_share: float
     drift_search: DriftSearch | None = None
+    transformation: Transformation = Transformation()
+    scaling_choice: ScalingChoice | None = None
 
 
 def solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
@@ -57,7 +65,8 @@ def solve(directed: DirectedInput, settings: Settings, random_state) -> StressRe
     check_settings(settings)
     check_fit(directed, settings)
     with one_blas_thread():
-        return _solve(directed, settings, random_state)
+        settings, choice = with_scaling(directed, settings, random_state, _solve)
+        return _solve(directed, settings, random_state)._replace(scaling_choice=choice)
 
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
@@ -84,6 +93,7 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
         omega_norm=omega,
         gradient_share=share,
         drift_search=found,
+        transformation=transformation_at(objective, best.position, omega),
     )
 
 
@@ -94,10 +104,18 @@ def solve_columns(
 
     def fit(n_components):
         fewer = settings._replace(n_components=n_components, compare_columns=False)
-        result = solve(directed, fewer, random_state)
-        explained = explained_skew(directed, result.embedding, result.omega_norm, settings.space)
+        result = _solve(directed, fewer, random_state)._replace(scaling_choice=choice)
+        D = result.transformation.disparities(directed.with_nan())
+        position, omega = result.embedding, result.omega_norm
+        explained = skew_fidelity(
+            position, distances=D, omega_norm=omega, space=settings.space
+        ).explained
         share = expressible(result.gradient_share, len(result.embedding))
         stress = result.normalized_stress
         return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)
 
-    return choose_columns(fit)
+    check_settings(settings)
+    check_fit(directed, settings)
+    with one_blas_thread():
+        settings, choice = with_scaling(directed, settings, random_state, _solve)
+        return choose_columns(fit)

@@ -32,6 +32,8 @@ BLOCK_ROWS = 256
 class AsymmetricStress:
     """Directed dissimilarities with weights of their own for each direction, in any space."""
 
+    shortest_step = 1.0
+
     def __init__(
         self,
         D: np.ndarray,

@@ -85,6 +85,11 @@ def majorize(
             if there is None:
                 onward, momentum = plain, 1
                 there = _lower(problem, onward, omega_norm, pool, here)
+            share = 0.5
+            while there is None and share >= problem.shortest_step:
+                onward = position + share * (plain - position)
+                there = _lower(problem, onward, omega_norm, pool, here)
+                share *= 0.5
             if there is None:  # nothing but rounding left to gain
                 history.append(here.stress)
                 break

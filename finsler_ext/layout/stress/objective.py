@@ -17,7 +17,7 @@ read while the problem is set up, and never again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -66,6 +66,8 @@ class StressProblem:
     solver: LaplacianSolver
     majoriser: Majoriser | None = RANDERS.majoriser
     """Of the space, F being d + ω z there."""
+    shortest_step: ClassVar[float] = 1.0
+    """A whole step of the majorisation always lowers the stress."""
 
     @property
     def n_points(self) -> int:
@@ -115,11 +117,19 @@ class Slope(NamedTuple):
     downhill: np.ndarray
 
 
-def stress_problem(D: np.ndarray, weights: np.ndarray | None = None, n_threads: int = 1):
+def stress_problem(
+    D: np.ndarray,
+    weights: np.ndarray | None = None,
+    n_threads: int = 1,
+    *,
+    solver: LaplacianSolver | None = None,
+    unit: float | None = None,
+):
     """Split D, an array of finite directed dissimilarities with a zero diagonal.
 
     Where ``weights`` (symmetric, zero diagonal) are zero, D is not looked at beyond being
     finite. The result is of D's dtype, float32 or float64, and needs N² numbers beside D.
+    The solver of the weights and the unit may be those of another problem.
     """
     n = D.shape[0]
     mean = np.empty_like(D, order="C")
@@ -129,9 +139,11 @@ def stress_problem(D: np.ndarray, weights: np.ndarray | None = None, n_threads: 
         pool.run(_square_sums, D, given, sums)
         total = float(sums[:, 0].sum())
         total_weight = float(sums[:, 1].sum())
-        unit = 2.0 ** round(0.5 * np.log2(total / total_weight)) if total > 0 else 1.0
+        if unit is None:
+            unit = 2.0 ** round(0.5 * np.log2(total / total_weight)) if total > 0 else 1.0
         pool.run(_halves, D, given, 1.0 / unit, mean, sums[:, 0])
-        solver = UniformLaplacian(n) if weights is None else solver_of(weights, n_threads)
+        if solver is None:
+            solver = UniformLaplacian(n) if weights is None else solver_of(weights, n_threads)
         level = solver.solve(-sums[:, 0][None, :], exactly=True)[0]
         level -= level.mean()
         pool.run(_skew_sums, D, given, 1.0 / unit, level, sums)
