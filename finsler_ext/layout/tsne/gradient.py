@@ -25,7 +25,7 @@ from finsler_ext.layout.tsne.grid import GridPlan, KernelStore, grid_repulsion, 
 from finsler_ext.layout.tsne.octree import build_octree, padded
 from finsler_ext.layout.tsne.spline_grid import GRID_DIMENSIONS
 from finsler_ext.layout.tsne.tree import tree_repulsion
-from finsler_ext.spaces import RANDERS, Space, find_space
+from finsler_ext.spaces import RANDERS, SPACES, Space, find_space
 
 __all__ = ["METHODS", "FinslerGradient", "check_dof", "choose_method"]
 
@@ -159,10 +159,13 @@ class FinslerGradient:
         self.used: Counter[str] = Counter()
 
     def __getstate__(self):
-        return {"omega_norm": self.omega_norm, "method": self.method, "space": self.space}
+        known = SPACES.get(self.space.name) == self.space
+        space = self.space.name if known else self.space  # a file holds names, not functions
+        return {"omega_norm": self.omega_norm, "method": self.method, "space": space}
 
     def __setstate__(self, state):
-        self.__dict__.update({"space": RANDERS} | state)  # version 0.1.0 had no other
+        self.__dict__.update(state)
+        self.space = find_space(state.get("space", RANDERS))  # version 0.1.0 had no other
         self._forget()
 
     def __call__(
