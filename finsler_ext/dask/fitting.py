@@ -196,7 +196,7 @@ def _fit_tsne(model, X, find) -> None:
         largest = max(usable_perplexities(model.perplexity, len(X)))
     k = min(len(X) - 1, max(1, int(NEIGHBORS_PER_PERPLEXITY * largest)))
     found = find(partial(_floats, X.dtype), k, model.metric, model.metric_params)
-    index = DirectedIndex(X, k, model.metric, model.metric_params, n_jobs=model.n_jobs)
+    index: Any = DirectedIndex(X, k, model.metric, model.metric_params, n_jobs=model.n_jobs)
     index.build = lambda: found
     given, model.neighbors = model.neighbors, index
     model.fit(X)

@@ -76,25 +76,20 @@ class Runner:
             return self.client.compute(task)
 
     def _result(self, future):
-        from distributed import wait
-        from distributed.exceptions import TimeoutError as Later
-
         alone_since = None
         while True:
             try:
                 with self._said_clearly():
-                    wait(future, timeout=GLANCE)
-                break
-            except Later:
-                pass
+                    return future.result(timeout=GLANCE)
+            except TimeoutError:
+                if future.status == "error":  # raised by the task itself
+                    raise
             if self._workers():
                 alone_since = None
             elif alone_since is None:
                 alone_since = time.monotonic()
             elif time.monotonic() - alone_since > WORKERLESS_SECONDS:
                 raise ClusterError(f"{self._lost()}: it has no workers left.")
-        with self._said_clearly():
-            return future.result()
 
     def _workers(self) -> dict:
         if self.client.status not in ("running", "connecting"):
@@ -113,7 +108,8 @@ class Runner:
         from asyncio import CancelledError
         from concurrent.futures import CancelledError as Cancelled
 
-        from distributed import CommClosedError, KilledWorker
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
 
         try:
             yield
