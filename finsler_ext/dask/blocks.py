@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Blocks", "blocks_of", "is_collection", "matrix_of", "taken"]
+from finsler_ext._collections import is_collection
+
+__all__ = ["Blocks", "blocks_of", "matrix_of", "taken"]
 
 
 class Blocks(NamedTuple):
@@ -42,11 +44,6 @@ class Blocks(NamedTuple):
             for b in np.unique(block)
         ]
         return dask.delayed(_stacked)(pieces)
-
-
-def is_collection(X) -> bool:
-    """Whether X is a Dask array or data frame; does not import Dask."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
 
 
 def blocks_of(X, runner, columns: list | None = None) -> Blocks:

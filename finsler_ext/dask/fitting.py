@@ -66,8 +66,12 @@ def fit_blocks(model, blocks: Blocks, runner: Runner, sample="auto", rows_per_pa
     draft = copy(model)
     _fitter(model)(draft, X, partial(_neighbors, blocks, chosen, runner, rows_per_part))
     draft.sample_indices_ = chosen
+    added = {"sample_indices_"}
     if blocks.columns is not None:
         draft.feature_names_in_ = np.array(blocks.columns, dtype=object)
+        added.add("feature_names_in_")
+    if hasattr(draft, "_fitted_names"):  # the next fit takes them away
+        draft._fitted_names = draft._fitted_names | added
     vars(model).clear()
     vars(model).update(vars(draft))
     return model

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from finsler_ext.dask.blocks import is_collection, matrix_of
+from finsler_ext._collections import is_collection
+from finsler_ext.dask.blocks import matrix_of
 
 __all__ = ["for_workers", "output_dtype", "place", "transform"]
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.construct.directed_distances import directed_distances
 from finsler_ext.construct.directed_input import check_range, named_output, opened, plain
@@ -214,6 +215,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         weights : array of shape (n_samples, n_samples), optional
             Weight of every ordered pair in the stress; w_ij may differ from w_ji.
         """
+        if is_collection(X):
+            return fit_collection(self, X, weights=weights)
         draft = copy(self)  # an error half way leaves this model as it was
         stale = vars(self).get("_fitted_names", ())
         for name in stale:
@@ -271,7 +274,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
-        return named_output(self, self.fit(X, y, weights=weights).embedding_)
+        self.fit(X, y, weights=weights)
+        return self.transform(X) if is_collection(X) else named_output(self, self.embedding_)
 
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
@@ -288,6 +292,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Scale of the new points, needed if the model's ``local_scale`` is an array.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
         X = self._validated(X, reset=False)
         if self._is_precomputed():
             if local_scale is not None:
