@@ -17,6 +17,7 @@ import finsler_ext
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
 from finsler_ext.estimators import opentsne
 from finsler_ext.io import save
+from finsler_ext.spaces import Space, find_space
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning"),
@@ -80,6 +81,8 @@ CASES = {
     "umap random state": (umap(random_state=np.random.RandomState(3)), (X,), NEW, {}),
     "umap epochs": (umap(n_epochs=[5, 15]), (X,), NEW, {}),
     "umap free": (umap(n_components=2), (X,), NEW, {}),
+    "umap matsumoto": (umap(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
+    "umap space": (umap(space=find_space("matsumoto"), omega_norm=0.3), (X,), NEW, {}),
     "umap graph": (umap(transform_mode="graph"), (X,), NEW, {}),
     "tsne": (tsne(), (X,), NEW, {}),
     "tsne auto": (tsne(omega_norm="auto"), (X,), NEW, {}),
@@ -89,11 +92,14 @@ CASES = {
     "tsne directed": (tsne(metric="precomputed"), (named(D),), D[:5] + 0.01, WAYS),
     "tsne sparse": (tsne(initialization="random"), (SPARSE,), scipy.sparse.csr_matrix(NEW), {}),
     "tsne annoy": (tsne(neighbors="annoy"), (X,), NEW, {}),
+    "tsne matsumoto": (tsne(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
     "tsne tree": (tsne(neighbors="exact", negative_gradient_method="bh"), (X,), NEW, {}),
     "mds": (mds(), (X,), NEW, {}),
     "mds auto": (mds(omega_norm="auto", n_components="auto"), (X,), NEW, {}),
     "mds gradient": (mds(method="gd", local_scale="kth"), (X,), NEW, {}),
     "mds scale": (mds(local_scale=SCALE), (X,), NEW, {"local_scale": SCALE[: len(NEW)]}),
+    "mds matsumoto": (mds(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
+    "mds ordinal": (mds(scaling="ordinal", metric="precomputed"), (D,), D[:5] + 0.01, WAYS),
     "mds directed": (mds(metric="precomputed"), (directed(missing=True),), D[:5] + 0.01, WAYS),
     "mds named": (mds(metric="precomputed"), (named(D),), D[:5] + 0.01, WAYS),
 }
@@ -133,7 +139,7 @@ def alike(a, b):
         return a == b or (a != a and b != b)
     if isinstance(a, (int, str, frozenset, type(None), np.generic)):
         return a == b
-    if callable(a) and hasattr(a, "__name__"):
+    if (callable(a) and hasattr(a, "__name__")) or isinstance(a, Space):
         return a is b
     return attributes_alike(a, b)
 
