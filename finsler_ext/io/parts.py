@@ -122,7 +122,7 @@ def _embedding_together(cls: type, state: dict[str, Any]) -> Any:
 def _space_apart(space) -> dict[str, Any]:
     from finsler_ext.spaces import SPACES
 
-    if SPACES.get(space.name) is not space:
+    if space not in SPACES.values():
         raise ValueError(
             f"space: {space.name!r} is not one of {tuple(SPACES)}, and its functions cannot be "
             "saved, because a file holds data and no code. Keep the model with joblib."

@@ -140,7 +140,7 @@ def alike(a, b):
     if isinstance(a, (int, str, frozenset, type(None), np.generic)):
         return a == b
     if (callable(a) and hasattr(a, "__name__")) or isinstance(a, Space):
-        return a is b
+        return a == b
     return attributes_alike(a, b)
 
 
