@@ -55,7 +55,7 @@ class DirectedIndex(KNNIndex):
                 dtype=np.float64,
             )
             found = index.build(self.data, self.k + 1)
-        return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].astype(np.float64)
 
     def _plain_euclidean(self) -> bool:
         return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
