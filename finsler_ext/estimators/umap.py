@@ -33,10 +33,13 @@ from finsler_ext.estimators._umap.parameters import (
     checked_data,
     upstream_validation,
 )
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
+from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import NO_DRIFT
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
-from finsler_ext.spaces.randers import map_columns
+from finsler_ext.spaces import find_space
+from finsler_ext.spaces.base import map_columns
 
 __all__ = ["FinslerUMAP"]
 
@@ -44,7 +47,7 @@ __all__ = ["FinslerUMAP"]
 COMBINED_SEED = 42
 
 
-class FinslerUMAP(TransformerMixin, UMAP):
+class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
     """UMAP on directed memberships, embedded in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -78,6 +81,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         as UMAP's with one column fewer, and the height means more; all columns of free layouts
         together are as good as UMAP's with as many. "auto" is held with three or more columns
         and free with fewer. ``height_`` says which.
+    space : {"randers", "matsumoto"} or Space, default="randers"
+        How the embedding measures distances; see `finsler_ext.spaces`. In the Matsumoto space,
+        F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
     affinity : {"directed", "harmonic", "fuzzy_union"}, default="directed"
         Memberships as above, or one of two symmetric controls: one scale per edge, the
         harmonic mean of both ends; or umap-learn's own fuzzy union.
@@ -136,8 +142,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
     (150, 3)
     """
 
-    # One-sided negatives are biased; only an ablation asks for them.
-    _two_sided = True
+    _descent = UmapDescent
     # How the data were moved and scaled; fit replaces it for data that float32 cannot hold.
     _as_fitted = AsFitted()
 
@@ -187,6 +192,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         geodesic_neighbors=None,
         local_scale=None,
         height="auto",
+        space="randers",
     ):
         given = dict(locals())
         for name, value in given.items():
@@ -222,7 +228,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         return self
 
     def _fit(self, X, y, ensure_all_finite, callback):
-        self.omega_norm_ = check_drift_parameter(self.omega_norm)
+        self.omega_norm_ = check_drift_parameter(self.omega_norm, find_space(self.space))
         data = opened(X, precomputed=self.metric == "precomputed")
         X = checked_data(self, data.X, ensure_all_finite)
         data.name_points(self)

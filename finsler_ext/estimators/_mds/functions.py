@@ -11,6 +11,7 @@ from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.estimators._mds.input import checked_dissimilarities
 from finsler_ext.estimators._mds.problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings
 from finsler_ext.estimators._mds.solve import StressResult, solve
+from finsler_ext.spaces import find_space
 
 __all__ = ["finsler_mds_gd", "finsler_smacof"]
 
@@ -116,6 +117,7 @@ def finsler_mds_gd(
     max_iter=GD_EPOCHS,
     learning_rate=None,
     weight_decay=1e-5,
+    space="randers",
     missing="ignore",
     scaling="ratio",
     random_state=None,
@@ -139,6 +141,7 @@ def finsler_mds_gd(
         Longest step of a coordinate in one epoch, in the units of D; by default a tenth of the
         root mean square of D.
     weight_decay : float, default=1e-5
+    space : {"randers", "matsumoto"} or Space, default="randers"
 
     Returns
     -------
@@ -163,6 +166,7 @@ def finsler_mds_gd(
         max_iter=max_iter,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
+        space=find_space(space),
         n_threads=resolve_n_jobs(n_jobs),
         verbose=verbose,
         scaling=scaling,

@@ -18,14 +18,14 @@ from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.start import initial_positions
-from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import UmapSchedule
 from finsler_ext.metrics import skew_potential
+from finsler_ext.spaces import find_space
 
 __all__ = ["embed"]
 
-# Stands for a drift that is not known yet.
-ANY_DRIFT = 0.5
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
@@ -64,7 +64,9 @@ def _at_best_drift(model, lay_out, callback):
         model.drift_choice_ = DriftChoice(0.0, reason)
     else:
         neighbors = model._knn_indices[:, 1:]
-        model.drift_choice_ = choose_drift(lay_out(None), embed_at, model._fidelity, neighbors)
+        model.drift_choice_ = choose_drift(
+            lay_out(None), embed_at, model._fidelity, neighbors, space=find_space(model.space)
+        )
     model.omega_norm_ = chosen = model.drift_choice_.omega_norm
     model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
     if chosen == 0:
@@ -142,7 +144,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
 
 
 def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
-    descent = UmapDescent(
+    descent = model._descent(
         graph,
         a=model._a,
         b=model._b,
@@ -151,7 +153,7 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
         learning_rate=model.learning_rate,
         repulsion_strength=model.repulsion_strength,
         negative_sample_rate=model.negative_sample_rate,
-        two_sided=model._two_sided,
+        space=find_space(model.space),
         n_threads=model._n_threads,
     )
     positions, frame_is_given = start

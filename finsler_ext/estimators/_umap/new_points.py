@@ -11,6 +11,7 @@ from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap.placement import place_points
+from finsler_ext.spaces import find_space
 
 __all__ = ["add_rows", "check_own_data", "transform_rows"]
 
@@ -52,6 +53,7 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             a=model._a,
             b=model._b,
             omega_norm=model.omega_norm_,
+            space=find_space(model.space),
             n_epochs=_epochs(model),
             seed=_seed(model.transform_seed),
             learning_rate=model.learning_rate * RATE_SHARE,
