@@ -130,13 +130,13 @@ def _precision(queries, rows, k, same):
 
 def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -> int:
     """Fill ``indices`` and ``distances``; the number of pairs that were compared exactly."""
-    prepared = rows.prepared(dtype)
+    among, half = rows.prepared(dtype)
     own = own if same else np.full(len(queries), -1)
 
     def block(start: int) -> int:
         part = slice(start, min(start + QUERIES_PER_TILE, len(queries)))
         asked = queries.part(part.start, part.stop, dtype)
-        found = nearest_of_block(asked, queries.X[part], own[part], rows.X, *prepared, k)
+        found = nearest_of_block(asked, queries.X[part], own[part], rows.X, among, half, k)
         indices[part], distances[part], compared = found
         return compared
 

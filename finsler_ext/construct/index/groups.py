@@ -32,12 +32,12 @@ from finsler_ext.construct.index.blocks import (
     nearest_rows,
     quick_square_distance,
 )
-from finsler_ext.construct.index.reductions import reduction_of
+from finsler_ext.construct.index.reductions import Reduction, reduction_of
 
 __all__ = ["GroupIndex"]
 
 # Rows per group on average, and groups that a group is compared with, itself included.
-GROUP_ROWS, GROUPS_AROUND = 256, 12
+GROUP_ROWS, GROUPS_AROUND = 256, 32
 # No group is larger than this many times the average; larger ones are cut.
 LARGEST_GROUP = 4
 # k-means: rows per centre in the sample, and rounds.
@@ -47,7 +47,7 @@ LINKS = 12
 # Rounds of neighbours of neighbours, at most; fewer once a round replaces less than this share.
 ROUNDS, REPLACED = 4, 0.005
 # Groups that a new row is compared with, and rounds of neighbours of what it found.
-GROUPS_FOR_NEW, HOPS_FOR_NEW = 8, 2
+GROUPS_FOR_NEW, HOPS_FOR_NEW = 16, 2
 # Slots for the rows that were looked at already, a power of two.
 SEEN = 4096
 
@@ -74,19 +74,39 @@ class GroupIndex:
 
     def build(self, X, k: int) -> DirectedNeighbors:
         self.X = X
-        self._reduction = reduction_of(self.metric, X)
-        rows = Rows(self._reduction.rows)
+        reduction = self._reduction = self._reduced()
+        rows = Rows(reduction.rows)
         order = self._divide(rows, check_random_state(self.random_state))
         # rows of a group lie side by side, so that most of what is compared is in the cache
         self._rows = rows.taken(order)
-        found = self._compare_groups(k - 1)
-        near, distances = refined(self._rows.X, *found, self.n_threads)
+        near, distances = self._compare_groups(k - 1)
+        near, distances = refined(self._rows.X, near, distances, self.n_threads)
         self.order, self.links = order, near[:, :LINKS].copy()
         indices, placed = np.empty((len(X), k), dtype=np.int32), np.zeros((len(X), k))
         indices[:, 0] = np.arange(len(X))
         indices[order, 1:] = np.where(near >= 0, order[near], -1)
-        placed[order, 1:] = self._reduction.value(distances)
+        placed[order, 1:] = reduction.value(distances)
         return with_self_first(indices, placed, self, dtype=self.dtype)
+
+    def _reduced(self) -> Reduction:
+        reduction = reduction_of(self.metric, self.X)
+        if reduction is None:
+            raise ValueError(
+                f"metric={self.metric!r} is not known to the search by groups, or X is sparse or "
+                "not finite. Use another search."
+            )
+        return reduction
+
+    def __getstate__(self):
+        kept = ("metric", "n_threads", "X", "order", "starts", "centres", "links")
+        return {name: value for name, value in vars(self).items() if name in kept}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.random_state, self.dtype = None, np.float32
+        if "X" in state:
+            self._reduction = self._reduced()
+            self._rows = Rows(self._reduction.rows).taken(self.order)
 
     def _divide(self, rows: Rows, rng) -> np.ndarray:
         """The rows in the order of their groups; sets where each group starts, and its centre."""
@@ -126,7 +146,10 @@ class GroupIndex:
         return indices, distances
 
     def query(self, new, k: int) -> NewNeighbors:
-        asked = np.ascontiguousarray(self._reduction.of(new), dtype=self._rows.X.dtype)
+        asked = self._reduction.of(new)
+        if asked is None:
+            raise ValueError("X contains NaN or infinity, for which there are no neighbours.")
+        asked = np.ascontiguousarray(asked, dtype=self._rows.X.dtype)
         centres = Rows(self.centres)
         around = nearest_rows(
             Rows(asked, like=centres), centres, GROUPS_FOR_NEW, n_threads=self.n_threads
