@@ -144,7 +144,7 @@ def fit_drift_field(
         )
     rng = check_random_state(random_state)
     source, target, skew = pair_skew(distances=distances, graph=graph, local_scale=local_scale)
-    there = np.isfinite(positions).all(axis=1)
+    there = np.asarray(np.isfinite(positions).all(axis=1))
     known = np.isfinite(skew) & there[source] & there[target]
     source, target, skew = source[known], target[known], skew[known]
     if skew.size > MOST_PAIRS:
@@ -170,7 +170,7 @@ def _fitted(design, skew, n_columns, rng, places, shape) -> DriftField:
     gram, pull = design[fit].T @ design[fit], design[fit].T @ skew[fit]
     constant = slice(0, n_columns)
     one = np.linalg.lstsq(gram[constant, constant], pull[constant], rcond=None)[0]
-    best, lowest = None, np.inf
+    best, lowest, chosen = np.zeros(len(pull)), np.inf, np.inf
     for ridge in RIDGES:
         found = _ridge(gram, pull, ridge, 3 * n_columns)
         error = float(((skew[choose] - design[choose] @ found) ** 2).sum())
@@ -182,7 +182,18 @@ def _fitted(design, skew, n_columns, rng, places, shape) -> DriftField:
     turning, converging, spread = _derivatives(coefficients, places, *shape)
     case, verdict = _verdict(share, one_share, turning, converging, spread)
     return DriftField(
-        coefficients, *shape, share, one, one_share, case, verdict, turning, converging, chosen
+        coefficients=coefficients,
+        centers=shape[0],
+        width=shape[1],
+        origin=shape[2],
+        share=share,
+        one_drift=one,
+        one_drift_share=one_share,
+        case=case,
+        verdict=verdict,
+        turning=turning,
+        converging=converging,
+        ridge=chosen,
     )
 
 
