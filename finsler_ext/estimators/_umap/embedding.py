@@ -13,7 +13,12 @@ from tqdm.auto import tqdm
 
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.drift import DriftChoice, choose_drift
-from finsler_ext.estimators._umap.graph import is_symmetric, isolated, neighbor_distances
+from finsler_ext.estimators._umap.graph import (
+    is_symmetric,
+    isolated,
+    neighbor_distances,
+    skew_distances,
+)
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.islands import log_level
@@ -115,7 +120,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     def whole(part):
         if everything:
             return part
-        placed = np.full((n, m), np.nan, dtype=np.float32)
+        placed = np.full((n, part.shape[1]), np.nan, dtype=np.float32)
         placed[joined] = part
         return placed
 
@@ -170,7 +175,7 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
 def _level(model, X) -> np.ndarray:
     """What heights follow: the potential of directed distances, or the log of the local scale."""
     if model._directed_distances:
-        return skew_potential(X)
+        return skew_potential(skew_distances(model, X))
     if model._asymmetric_metric:
         return skew_potential(neighbor_distances(model))
     return log_level(model.local_scale_)
