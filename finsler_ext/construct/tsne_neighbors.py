@@ -12,8 +12,9 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
-from finsler_ext.construct.index import ExactIndex, compares_all_pairs
+from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
 from finsler_ext.construct.index.blocks import pair_distances
+from finsler_ext.construct.index.reductions import REDUCIBLE
 from finsler_ext.construct.input import (
     as_stored,
     canonical,
@@ -55,7 +56,7 @@ class DirectedIndex(KNNIndex):
                 dtype=np.float64,
             )
             found = index.build(self.data, self.k + 1)
-        return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].astype(np.float64)
 
     def _plain_euclidean(self) -> bool:
         return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
@@ -132,8 +133,24 @@ def _filled_up(query):
     return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
 
 
-def _compares_all(data, metric) -> bool:
-    return data.shape[0] <= EXACT_UP_TO or compares_all_pairs(data, metric)
+class GroupedIndex(KNNIndex):
+    """`GroupIndex` in the manner of openTSNE."""
+
+    VALID_METRICS = tuple(name for name in REDUCIBLE if name)
+
+    def build(self):
+        self.index = GroupIndex(
+            self.metric,
+            random_state=self.random_state,
+            n_threads=resolve_n_jobs(self.n_jobs),
+            dtype=np.float64,
+        )
+        found = self.index.build(self.data, self.k + 1)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].copy()
+
+    def query(self, query, k):
+        found = self.index.query(np.asarray(query), k)
+        return found.indices, found.outgoing
 
 
 def neighbor_index(
@@ -150,10 +167,10 @@ def neighbor_index(
 ) -> KNNIndex:
     """The index that finds k neighbours (the point itself left out) of every point.
 
-    "exact" compares all pairs; so does "auto" where that is the cheapest search (see
-    `compares_all_pairs`), for directed distances and for asymmetric metrics. Everything else is
-    openTSNE's choice. With a seed, approximate indices are built on one thread: they depend on
-    the number of threads.
+    "exact" compares all pairs; so does "auto" up to 15,000 points and where that is the cheapest
+    search (`cheapest_search`), for directed distances and for asymmetric metrics. More rows are
+    searched by groups, where the metric allows. Everything else is openTSNE's choice. With a
+    seed, its approximate indices are built on one thread: they depend on the number of threads.
     """
     n = data.shape[0]
     directed = metric == "precomputed"
@@ -166,11 +183,13 @@ def neighbor_index(
                 "Compute the directed distances (a sparse matrix of the nearest ones will do) "
                 "and pass metric='precomputed'."
             )
-    exact = isinstance(method, str) and (
-        directed or method == "exact" or (method == "auto" and _compares_all(data, metric))
-    )
-    if exact:
-        return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+    if isinstance(method, str):
+        search = cheapest_search(data, None if metric_params else metric)
+        few = method == "auto" and (n <= EXACT_UP_TO or search == EXACT)
+        if directed or method == "exact" or few:
+            return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+        if method == "auto" and search == GROUPS:
+            return GroupedIndex(data, k, metric, n_jobs=n_jobs, random_state=random_state)
     return get_knn_index(
         data,
         method,

@@ -1,5 +1,7 @@
 """Neighbour searches against all distances by scipy."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,11 +9,12 @@ from scipy.spatial.distance import cdist
 
 from finsler_ext.construct.index import (
     ExactIndex,
+    GroupIndex,
     NeighborIndex,
     NNDescentIndex,
     PrecomputedIndex,
     blocks,
-    compares_all_pairs,
+    cheapest_search,
 )
 from finsler_ext.construct.index.blocks import Rows, nearest_rows
 from finsler_ext.construct.index.reductions import reduction_of
@@ -28,7 +31,9 @@ def all_pairs(X, metric="euclidean"):
     return order, np.take_along_axis(D, order, axis=1)
 
 
-@pytest.mark.parametrize("index", [ExactIndex(), NNDescentIndex(), PrecomputedIndex()])
+@pytest.mark.parametrize(
+    "index", [ExactIndex(), GroupIndex(), NNDescentIndex(), PrecomputedIndex()]
+)
 def test_every_search_keeps_the_protocol(index):
     assert isinstance(index, NeighborIndex)
 
@@ -165,7 +170,63 @@ def test_the_choice_depends_on_the_shape_only():
     def shaped(n, d):
         return np.broadcast_to(np.float32(0.0), (n, d))
 
-    assert compares_all_pairs(shaped(4000, 2000), "manhattan")
-    assert not compares_all_pairs(shaped(5000, 2), "manhattan")
-    assert compares_all_pairs(shaped(60_000, 50), "cosine")
-    assert not compares_all_pairs(shaped(1_000_000, 50), "euclidean")
+    assert cheapest_search(shaped(4000, 2000), "manhattan") == "exact"
+    assert cheapest_search(shaped(5000, 2), "manhattan") == "NN-descent"
+    assert cheapest_search(shaped(30_000, 50), "cosine") == "exact"
+    assert cheapest_search(shaped(1_000_000, 50), "euclidean") == "groups"
+    assert cheapest_search(shaped(300, 2), "euclidean", approximate=True) == "groups"
+
+
+def recall(found, expected):
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found, expected, strict=True)])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "correlation"])
+def test_groups_find_nearly_all(metric):
+    bend = RNG.normal(size=(5, 20))
+    X, new = (np.sin(RNG.normal(size=(n, 5)) @ bend).astype(np.float32) for n in (12_000, 200))
+    exact = ExactIndex(metric).build(X, 15)
+    one, two = (GroupIndex(metric, random_state=0, n_threads=n).build(X, 15) for n in (1, 2))
+    assert (one.indices == two.indices).all()
+    assert (one.distances == two.distances).all()
+    assert recall(one.indices, exact.indices) > 0.99
+    same = one.indices == exact.indices
+    assert one.distances[same] == pytest.approx(exact.distances[same], rel=1e-5, abs=1e-7)
+    expected = ExactIndex(metric).over(X).query(new, 14)
+    found = one.search_index.query(new, 14)
+    assert recall(found.indices, expected.indices) > 0.95
+    alone = [two.search_index.query(new[i : i + 1], 14) for i in range(9)]
+    assert (np.vstack([a.outgoing for a in alone]) == found.outgoing[:9]).all()
+
+
+def test_groups_of_copies_are_cut():
+    X = np.vstack([np.zeros((9000, 4)), RNG.normal(size=(1000, 4))]).astype(np.float32)
+    index = GroupIndex(random_state=0)
+    found = index.build(X, 5)
+    assert (found.distances[:9000] == 0).all()
+    assert np.diff(index.starts).max() <= 4 * len(X) / (len(X) // 256) + 1
+    assert all(len(set(row)) == 5 for row in found.indices)
+
+
+def test_few_rows_are_one_group():
+    X = RNG.normal(size=(40, 3)).astype(np.float32)
+    assert (GroupIndex().build(X, 10).indices == ExactIndex().build(X, 10).indices).all()
+
+
+def test_groups_refuse_what_they_do_not_know():
+    with pytest.raises(ValueError, match="manhattan"):
+        GroupIndex("manhattan").build(RNG.normal(size=(40, 3)), 5)
+
+
+def test_a_model_with_groups_is_saved_with_its_search(tmp_path):
+    import finsler_ext
+
+    X = RNG.normal(size=(700, 6)).astype(np.float32)
+    model = finsler_ext.FinslerUMAP(
+        metric="cosine", force_approximation_algorithm=True, n_epochs=5, random_state=0
+    ).fit(X[:600])
+    assert isinstance(model._knn_search_index, GroupIndex)
+    model.save(tmp_path / "model.finsler")
+    loaded = finsler_ext.load(tmp_path / "model.finsler")
+    for again in (loaded, pickle.loads(pickle.dumps(model))):
+        assert (again.transform(X[600:]) == model.transform(X[600:])).all()

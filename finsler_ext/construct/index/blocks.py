@@ -16,7 +16,7 @@ from numba import njit
 
 from finsler_ext._threads import one_blas_thread
 
-__all__ = ["Rows", "nearest_rows", "pair_distances"]
+__all__ = ["Rows", "nearest_of_block", "nearest_rows", "pair_distances", "quick_square_distance"]
 
 # A tile of products: large enough for BLAS, small enough for the second-level cache.
 QUERIES_PER_TILE, ROWS_PER_TILE = 256, 1024
@@ -131,30 +131,48 @@ def _precision(queries, rows, k, same):
 def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -> int:
     """Fill ``indices`` and ``distances``; the number of pairs that were compared exactly."""
     among, half = rows.prepared(dtype)
-    longest = float(np.sqrt(2.0 * half.max(initial=0.0)))
-    rounding = np.finfo(dtype).eps * (among.shape[1] + 8)
     own = own if same else np.full(len(queries), -1)
 
     def block(start: int) -> int:
-        stop = min(start + QUERIES_PER_TILE, len(queries))
-        asked = queries.part(start, stop, dtype)
-        norm = np.sqrt(np.einsum("ij,ij->i", asked, asked, dtype=np.float64))
-        slack = (2.02 * rounding * longest * (norm + longest)).astype(dtype)
-        state = _empty_state(stop - start, k, dtype)
-        tile = np.empty((stop - start, ROWS_PER_TILE), dtype=dtype)
-        chunk = queries.X[start:stop]
-        for first in range(0, len(among), ROWS_PER_TILE):
-            part = among[first : first + ROWS_PER_TILE]
-            product = tile[:, : len(part)]
-            np.matmul(asked, part.T, out=product)
-            _absorb(product, half, first, own[start:stop], slack, chunk, rows.X, *state)
-        _finish(slack, chunk, rows.X, *state)
-        distances[start:stop] = np.sqrt(state[4])
-        indices[start:stop] = state[5]
-        return int(state[6].sum())
+        part = slice(start, min(start + QUERIES_PER_TILE, len(queries)))
+        asked = queries.part(part.start, part.stop, dtype)
+        found = nearest_of_block(asked, queries.X[part], own[part], rows.X, among, half, k)
+        indices[part], distances[part], compared = found
+        return compared
 
     with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         return sum(pool.map(block, range(0, len(queries), QUERIES_PER_TILE)))
+
+
+def nearest_of_block(asked, Q, own, X, among, half, k: int):
+    """Row numbers and distances of the k nearest, and the number of exact comparisons.
+
+    Parameters
+    ----------
+    asked, Q : arrays of shape (n_queries, features)
+        Queries as they are multiplied, and as they are compared.
+    own : int array of shape (n_queries,)
+        The row that each query is itself, or −1.
+    X, among : arrays of shape (n, features)
+        Rows as they are compared, and as they are multiplied.
+    half : array of shape (n,)
+        Half the squared norms of ``among``.
+    k : int
+    """
+    dtype = among.dtype
+    longest = float(np.sqrt(2.0 * half.max(initial=0.0)))
+    norm = np.sqrt(np.einsum("ij,ij->i", asked, asked, dtype=np.float64))
+    rounding = np.finfo(dtype).eps * (among.shape[1] + 8)
+    slack = (2.02 * rounding * longest * (norm + longest)).astype(dtype)
+    state = _empty_state(len(asked), k, dtype)
+    tile = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
+    for first in range(0, len(among), ROWS_PER_TILE):
+        part = among[first : first + ROWS_PER_TILE]
+        product = tile[:, : len(part)]
+        np.matmul(asked, part.T, out=product)
+        _absorb(product, half, first, own, slack, Q, X, *state)
+    _finish(slack, Q, X, *state)
+    return state[5], np.sqrt(state[4]), int(state[6].sum())
 
 
 def _empty_state(n, k, dtype):
@@ -263,9 +281,22 @@ def _compare(i, limit, Q, X, waiting, who, value, square, near, compared):
     waiting[i] = 0
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@njit(nogil=True, cache=True)
 def square_distance(A, i, B, j):
-    """Squared distance of two rows, from their differences; 0 for copies."""
+    """Squared distance of two rows, from their differences; 0 for copies.
+
+    Squares are added one after the other, which every processor rounds alike.
+    """
+    total = 0.0
+    for c in range(A.shape[1]):
+        step = np.float64(A[i, c] - B[j, c])
+        total += step * step
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def quick_square_distance(A, i, B, j):
+    """The same, in the order that suits the processor."""
     total = 0.0
     for c in range(A.shape[1]):
         step = np.float64(A[i, c] - B[j, c])

@@ -12,13 +12,14 @@ import numpy as np
 from finsler_ext._threads import numba_threads, plain_interrupt, refuse_after_fork
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
+    NeighborIndex,
     NewNeighbors,
     marked,
     with_self_first,
 )
 from finsler_ext.construct.index.metrics import refuse_nan
 
-__all__ = ["NNDescentIndex", "approximate_neighbors", "searched_new_neighbors"]
+__all__ = ["NNDescentIndex", "approximate_neighbors", "as_index", "searched_new_neighbors"]
 
 # How far beyond the nearest an approximate search looks; umap-learn's figures.
 EPSILON, EPSILON_ANGULAR = 0.12, 0.24
@@ -43,6 +44,11 @@ class NNDescentIndex:
 
     def query(self, new, k: int) -> NewNeighbors:
         return searched_new_neighbors(self.search, new, k)
+
+
+def as_index(search) -> NeighborIndex:
+    """An index of this package as it is, pynndescent's wrapped."""
+    return search if isinstance(search, NeighborIndex) else NNDescentIndex(search)
 
 
 def approximate_neighbors(

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
-from finsler_ext.construct.index import ExactIndex, compares_all_pairs
+from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
@@ -103,9 +103,12 @@ def _search(model, X, k, random_state):
             "do) and pass metric='precomputed'."
         )
     model._asymmetric_metric = directed
-    model._small_data = directed or (
-        compares_all_pairs(X, model.metric) and not model.force_approximation_algorithm
+    search = cheapest_search(
+        X,
+        None if model._metric_kwds else model.metric,
+        approximate=model.force_approximation_algorithm,
     )
+    model._small_data = directed or search == EXACT
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
         try:
@@ -115,6 +118,9 @@ def _search(model, X, k, random_state):
                 f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
                 "Leave them out, or choose another metric."
             ) from None
+    if search == GROUPS and np.isfinite([X.min(), X.max()]).all():
+        index = GroupIndex(model.metric, random_state=random_state, n_threads=model._n_threads)
+        return index.build(X, k)
     values = X.data if sparse else X
     if values.size and np.abs(values).max() > LARGEST:
         raise ValueError(

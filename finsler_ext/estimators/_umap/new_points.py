@@ -7,6 +7,7 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from finsler_ext import construct
+from finsler_ext.construct.index import as_index
 from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
@@ -200,7 +201,7 @@ def _find(model, rows, training, incoming):
             return construct.new_edges(rows, rows if incoming is None else incoming)
         return construct.precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
     if model._knn_search_index is not None:
-        return construct.searched_new_neighbors(model._knn_search_index, rows, k)
+        return as_index(model._knn_search_index).query(rows, k)
     return exact_index(model, training, new_rows=True).over(training).query(rows, k)
 
 
