@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from finsler_ext.estimators.mds import FinslerMDS
     from finsler_ext.estimators.tsne import FinslerTSNE
     from finsler_ext.estimators.umap import FinslerUMAP
+    from finsler_ext.io import load
 
 try:
     __version__ = version("finsler_ext")
@@ -26,10 +27,11 @@ _HOME = {
     "FinslerMDS": "finsler_ext.estimators.mds",
     "FinslerTSNE": "finsler_ext.estimators.tsne",
     "FinslerUMAP": "finsler_ext.estimators.umap",
+    "load": "finsler_ext.io",
     "read_directed": "finsler_ext.construct.directed_input",
 }
 
-__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP", "read_directed"]
+__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP", "load", "read_directed"]
 
 
 def __getattr__(name: str):

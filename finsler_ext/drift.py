@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext.metrics import SkewFidelity, neighborhood_preservation
-from finsler_ext.spaces.randers import check_omega_norm
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = [
     "DRIFTS",
@@ -29,13 +29,14 @@ __all__ = [
     "warn_of_chance",
 ]
 
-# Below 0.3 the height says nothing, whatever the data.
+# As shares of the largest drift of the space. Below 0.3 the height says nothing, whatever the data.
 DRIFTS = (0.3, 0.5, 0.7, 0.9)
 # Share of the neighbours kept before the drift acted that may be lost.
 TOLERANCE = 0.1
 # Below this share of rightly ordered edges the height is not worth reading.
 MEANINGFUL_SIGN = 0.6
-# From this drift on a height was asked for; a smaller one is a choice, not a mistake.
+# From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
+# mistake.
 ASKED_FOR = 0.3
 
 
@@ -55,29 +56,36 @@ class DriftChoice(NamedTuple):
     trials: tuple[Trial, ...] = ()
 
 
-def check_drift_parameter(omega_norm) -> float | None:
-    """The parameter ``omega_norm`` of an estimator: a float in [0, 1), or None for "auto"."""
+def check_drift_parameter(omega_norm, space: Space = RANDERS) -> float | None:
+    """The parameter ``omega_norm`` of an estimator: a float, or None for "auto"."""
     if isinstance(omega_norm, str):
         if omega_norm == "auto":
             return None
         raise ValueError(
-            f"omega_norm must be a number in [0, 1) or 'auto', got {omega_norm!r}. Try 0.5."
+            f"omega_norm must be a number in [0, {space.limit:g}) or 'auto', got {omega_norm!r}. "
+            f"Try {0.5 * space.limit:g}."
         )
-    return check_omega_norm(omega_norm)
+    return space.check_drift(omega_norm)
 
 
 def warn_of_chance(
-    fidelity: SkewFidelity, omega_norm: float, *, directed: bool = False, stacklevel: int
+    fidelity: SkewFidelity,
+    omega_norm: float,
+    *,
+    directed: bool = False,
+    space: Space = RANDERS,
+    stacklevel: int,
 ) -> None:
     """Tell the user of a fitted model that a height which was asked for is at chance.
 
-    It was asked for by a drift of 0.3 or more, or by data that is ``directed``.
+    It was asked for by a drift of 0.3 of the largest or more, or by data that is ``directed``.
     """
     if omega_norm == 0 or not fidelity.sign < MEANINGFUL_SIGN:
         return
-    if omega_norm < ASKED_FOR and not directed:
+    if omega_norm < ASKED_FOR * space.limit and not directed:
         return
-    advice = ", or use a larger omega_norm such as 0.5" if omega_norm < 0.5 else ""
+    usual = 0.5 * space.limit
+    advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
     warnings.warn(
         f"With omega_norm={omega_norm:g} the height says next to nothing about the asymmetry of "
         f"the data: it orders {fidelity.sign:.0%} of the pairs rightly, 50% is chance. Read it as "
@@ -92,7 +100,7 @@ def choose_drift(
     fidelity: Callable[[np.ndarray], SkewFidelity],
     neighbors: np.ndarray,
     *,
-    drifts: tuple[float, ...] = DRIFTS,
+    space: Space = RANDERS,
     tolerance: float = TOLERANCE,
 ) -> DriftChoice:
     """Try drifts from the largest down, one to four embeddings.
@@ -107,11 +115,14 @@ def choose_drift(
         The skew fidelity of an embedding.
     neighbors : array of shape (n, k)
         Data neighbours of each point, the point itself left out; −1 where missing.
+    space : Space
+        Drifts are DRIFTS times the largest one of the space.
     tolerance : float
         Share of the neighbours kept in ``before`` that may be lost.
     """
     trials = [Trial(0.0, neighborhood_preservation(neighbors, before), float("nan"))]
     enough = (1.0 - tolerance) * trials[0].preservation
+    drifts = tuple(round(space.limit * share, 3) for share in DRIFTS)
     for omega_norm in sorted(drifts, reverse=True):
         embedding = embed(omega_norm)
         kept = neighborhood_preservation(neighbors, embedding)

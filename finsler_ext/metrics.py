@@ -16,7 +16,8 @@ from scipy.sparse.linalg import cg
 from scipy.stats import spearmanr
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.spaces.randers import height
+from finsler_ext.spaces import RANDERS, Space
+from finsler_ext.spaces.base import height
 
 __all__ = [
     "SkewFidelity",
@@ -68,6 +69,7 @@ def skew_fidelity(
     local_scale=None,
     distances=None,
     omega_norm: float | None = None,
+    space: Space = RANDERS,
 ) -> SkewFidelity:
     """Compare the skew of the data with the skew of an embedding.
 
@@ -84,6 +86,8 @@ def skew_fidelity(
     omega_norm : float, optional
         With ``distances``: compare with F_ij − F_ji itself (β = 1) instead of with the
         best-fitting multiple of the height difference.
+    space : Space
+        Whose F it is.
 
     Examples
     --------
@@ -99,19 +103,25 @@ def skew_fidelity(
         local_scale=local_scale,
         distances=distances,
         omega_norm=omega_norm,
+        space=space,
     )
     slope = 1.0 if omega_norm is not None and distances is not None else None
     return _compare(data, shown, slope)
 
 
 def skew_pairs(
-    embedding, *, graph=None, local_scale=None, distances=None, omega_norm: float | None = None
+    embedding,
+    *,
+    graph=None,
+    local_scale=None,
+    distances=None,
+    omega_norm: float | None = None,
+    space: Space = RANDERS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The skew of the data and the skew of the embedding, pair by pair.
 
     Parameters are those of `skew_fidelity`, which compares the two.
     """
-    level = np.asarray(height(embedding), dtype=np.float64)
     if distances is not None:
         source, target, data = _distance_skew(distances)
     elif graph is not None and local_scale is not None:
@@ -123,7 +133,7 @@ def skew_pairs(
         data[np.abs(data) < ROUNDING] = 0.0
     else:
         raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
-    shown = level[target] - level[source]
+    shown = space.shown_skew(np.asarray(embedding), source, target, omega_norm or 0.0)
     if omega_norm is not None and distances is not None:
         shown = 2.0 * omega_norm * shown
     known = np.isfinite(data) & np.isfinite(shown)

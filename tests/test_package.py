@@ -39,7 +39,8 @@ def test_a_second_process_reuses_the_compiled_kernel(tmp_path):
         "import numpy as np, scipy.sparse;"
         "optimize_layout(np.zeros((3, 2)), scipy.sparse.csr_array(np.eye(3)), a=1.0, b=1.0,"
         " omega_norm=0.5, n_epochs=1, seed=0);"
-        "stats = step_kernel(2).stats; print(sum(stats.cache_hits.values()))"
+        "from finsler_ext.spaces import RANDERS;"
+        "stats = step_kernel(RANDERS.forward, 2).stats; print(sum(stats.cache_hits.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0"
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1"

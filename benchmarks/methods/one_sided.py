@@ -12,8 +12,16 @@ that grows with the crowding around i, and so a height that is not the data's.
 from __future__ import annotations
 
 from finsler_ext.estimators.umap import FinslerUMAP
+from finsler_ext.layout.umap.descent import UmapDescent
 
-__all__ = ["OneSidedFinslerUMAP"]
+__all__ = ["OneSidedDescent", "OneSidedFinslerUMAP"]
+
+
+class OneSidedDescent(UmapDescent):
+    """UmapDescent with negatives i → k only."""
+
+    def _both_ways(self, omega_norm: float) -> bool:
+        return False
 
 
 class OneSidedFinslerUMAP(FinslerUMAP):
@@ -29,4 +37,4 @@ class OneSidedFinslerUMAP(FinslerUMAP):
     (150, 3)
     """
 
-    _two_sided = False
+    _descent = OneSidedDescent

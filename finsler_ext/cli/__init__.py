@@ -1,4 +1,4 @@
-"""Command line: embed a file, with a picture, or scikit-learn's digits as a demonstration."""
+"""Command line: embed a file, with a picture; place new rows; scikit-learn's digits as a demo."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from finsler_ext.cli.interrupts import Interrupts
+from finsler_ext.cli.options import add_transform
 from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
 
 __all__ = ["main"]
@@ -49,6 +50,10 @@ def _run(options, interrupts: Interrupts) -> int:
         from finsler_ext.cli.demo import demo
 
         return demo(options, interrupts)
+    if options.command == "transform":
+        from finsler_ext.cli.transform import transform
+
+        return transform(options, interrupts)
     from finsler_ext.cli.embed import embed
 
     return embed(options, interrupts)
@@ -143,9 +148,11 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument(
         "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
     )
+    embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
     embed.add_argument("--plot", help="picture (png, pdf, svg) or page to explore (html)")
     embed.add_argument("--seed", type=int, default=0)
     embed.add_argument("--threads", type=int, default=-1, help="default: all")
+    add_transform(commands)
     return parser
 
 

@@ -16,6 +16,7 @@ from finsler_ext._files import encodable
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import (
+    check_model,
     check_output,
     check_plot,
     label_column,
@@ -49,6 +50,8 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     check_output(output, source)
     if options.plot is not None:
         check_plot(Path(options.plot), len(data.rows), source, output)
+    if options.save is not None:
+        check_model(Path(options.save), source, output, *([options.plot] if options.plot else []))
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.cli.verdict import columns_why, shown_share, verdict
     from finsler_ext.drift import check_drift_parameter
@@ -76,6 +79,9 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
             title = encodable(f"{source.name}, {NAMES[method]}")
             write_plot(Path(options.plot), model, data.label, options.label, data.rows, title)
             interrupts.written.append(shown_path(options.plot))
+        if options.save is not None:
+            _save(model, data, options)
+            interrupts.written.append(shown_path(options.save))
     if options.label is not None and label_column(options.label) != options.label:
         note = f"the label {options.label!r} is column {label_column(options.label)!r}"
         print(f"finsler-ext: note: {note}", file=sys.stderr)
@@ -92,6 +98,18 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
         f"{fidelity}"
     )
     return 0
+
+
+def _save(model, data: Table | Directed, options) -> None:
+    """The model, and what `finsler-ext transform` must know of the file it was fitted to."""
+    from finsler_ext.io import save
+
+    about: dict = {}
+    if isinstance(data, Table):
+        about["columns"] = data.columns
+        if options.standardize:
+            about["centre"], about["spread"] = _units(data.X)
+    save(model, options.save, about=about)
 
 
 def _read(source: Path, options) -> Table | Directed:
@@ -149,7 +167,7 @@ def _fitted(method: str, data: Table | Directed, options):
 
         model = FinslerTSNE(callbacks_every_iters=TSNE_STRIDE, **settings)
         with Progress(model.early_exaggeration_iter + model.n_iter, bar) as progress:
-            return model.set_params(callbacks=[progress]).fit(X)
+            return model.set_params(callbacks=[progress]).fit(X).set_params(callbacks=None)
     from finsler_ext import FinslerMDS
 
     n = len(data.rows)
@@ -173,7 +191,8 @@ def _points(data: Table, options):
         return X
     spread = X.std(axis=0)
     if options.standardize:
-        return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        centre, unit = _units(X)
+        return (X - centre) / unit
     if not (spread > 0).any():
         raise UsageError(f"{options.file}: all rows are equal, there is nothing to embed")
     varied = np.flatnonzero(spread > 0)
@@ -188,6 +207,11 @@ def _points(data: Table, options):
             file=sys.stderr,
         )
     return X
+
+
+def _units(X) -> tuple[np.ndarray, np.ndarray]:
+    spread = X.std(axis=0)
+    return X.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
 def _directed_input(method: str, data: Directed):

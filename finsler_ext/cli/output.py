@@ -16,9 +16,10 @@ from finsler_ext.cli.header import is_number
 from finsler_ext.cli.labels import colors_of
 from finsler_ext.cli.usage import UsageError, needs
 
-__all__ = ["check_output", "check_plot", "save_figure", "write_output", "write_plot"]
+__all__ = ["check_model", "check_output", "check_plot", "save_figure", "write_output", "write_plot"]
 
 TABLES = ("csv", "parquet", "npy")
+MODELS = ("finsler",)
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg")
 PAGES = ("html", "htm")
 COORDINATES = ("x", "y", "height")
@@ -61,6 +62,11 @@ def check_output(path: Path, source: Path) -> None:
     _check_other(path, "--output", source)
     if suffix == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise needs("pyarrow", "parquet", f"--output {path}")
+
+
+def check_model(path: Path, *others: Path) -> None:
+    _suffix(path, "--save", MODELS)
+    _check_other(path, "--save", *others)
 
 
 def coordinate_names(n_columns: int) -> list[str]:

@@ -16,6 +16,8 @@ from finsler_ext.construct.input import checked_structure
 __all__ = ["FORMATS", "Table", "format_of", "load_npy", "load_npz", "read_table"]
 
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "h5ad")
+# Rows an embedding needs.
+FEWEST = 4
 # Columns whose spreads differ more than this are probably in different units.
 UNEQUAL = 100.0
 # Squares of larger differences overflow in single precision, in which neighbours are searched for.
@@ -54,7 +56,7 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-def read_table(path: Path, options) -> Table:
+def read_table(path: Path, options, least: int = FEWEST) -> Table:
     """Numbers without missing values, or a complaint that names the column and the way out."""
     kind = format_of(path)
     if options.array and kind != "npz":
@@ -76,7 +78,7 @@ def read_table(path: Path, options) -> Table:
     else:
         read_other = {"npy": _npy, "npz": _npz, "parquet": _parquet, "h5ad": _h5ad}[kind]
         table = read_other(path, options)
-    return _complete(path, table, options)
+    return _complete(path, table, options, least)
 
 
 def columns_of(X) -> str:
@@ -89,7 +91,7 @@ def _table(X, names, rows, label, source="") -> Table:
     return Table(X, names, rows, label, source or columns_of(X))
 
 
-def _complete(path, table: Table, options) -> Table:
+def _complete(path, table: Table, options, least: int) -> Table:
     X = table.X
     values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
     if X.shape[1] == 0:
@@ -103,8 +105,9 @@ def _complete(path, table: Table, options) -> Table:
     if np.isnan(values).any():
         table = _without_missing(path, table, options)
         X = table.X
-    if X.shape[0] < 4:
-        raise UsageError(f"{path} has {X.shape[0]} rows; an embedding needs at least 4")
+    if X.shape[0] < least:
+        what = "an embedding needs" if least == FEWEST else "there must be"
+        raise UsageError(f"{path} has {X.shape[0]} rows; {what} at least {least}")
     return table
 
 

@@ -1,6 +1,15 @@
 """Stage 1: directed dissimilarities of the data. Rows are sources; nothing is averaged."""
 
 from finsler_ext.construct.connectivity import strongly_connected
+from finsler_ext.construct.digraph import (
+    Edges,
+    digraph_edges,
+    digraph_scales,
+    is_digraph,
+    new_edges,
+    new_scales,
+    with_ways_back,
+)
 from finsler_ext.construct.geodesics import geodesic_neighbors, neighbor_graph
 from finsler_ext.construct.memberships import (
     AFFINITIES,
@@ -35,8 +44,11 @@ from finsler_ext.construct.scales import (
 __all__ = [
     "AFFINITIES",
     "DirectedNeighbors",
+    "Edges",
     "NewNeighbors",
     "approximate_neighbors",
+    "digraph_edges",
+    "digraph_scales",
     "directed_memberships",
     "exact_neighbors",
     "exact_new_neighbors",
@@ -45,10 +57,13 @@ __all__ = [
     "geodesic_neighbors",
     "harmonic_memberships",
     "is_asymmetric",
+    "is_digraph",
     "mean_distance",
     "mean_neighbor_distance",
     "neighbor_graph",
+    "new_edges",
     "new_memberships",
+    "new_scales",
     "precomputed_neighbors",
     "precomputed_new_neighbors",
     "relative_scale",
@@ -57,4 +72,5 @@ __all__ = [
     "training_rows",
     "umap_scales",
     "with_self_first",
+    "with_ways_back",
 ]

@@ -42,16 +42,19 @@ from finsler_ext.estimators._mds.problem import (
     SMACOF_ITERATIONS,
     Settings,
     check_settings,
+    solver_of,
 )
 from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.scaling import Transformation
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
+from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
-class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -87,8 +90,12 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Scale of the sources: mean distance to the neighbours, none at all, distance to the
         last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
         dense regions on the map; "none" keeps distances and most of the map's proportions.
-    method : {"smacof", "gd"}, default="smacof"
-        Majorisation, whose stress never rises, or gradient descent.
+    space : {"randers", "matsumoto"} or Space, default="randers"
+        How the embedding measures distances; see `finsler_ext.spaces`. In the Matsumoto space,
+        F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
+    method : {"auto", "smacof", "gd"}, default="auto"
+        Majorisation, whose stress never rises, or gradient descent. "auto" majorises where the
+        space allows it, as "randers" does and "matsumoto" does not.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
     n_init : int, default=4
         Number of starts with ``init="random"``.
@@ -164,7 +171,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         metric_params=None,
         n_neighbors=15,
         local_scale="mean",
-        method="smacof",
+        method="auto",
         init="finsler",
         n_init=4,
         max_iter=None,
@@ -175,6 +182,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         random_state=None,
         n_jobs=None,
         verbose=False,
+        space="randers",
     ):
         self.n_components = n_components
         self.omega_norm = omega_norm
@@ -193,6 +201,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.space = space
 
     def fit(self, X, y=None, *, weights=None):
         """Embed X.
@@ -202,8 +211,11 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X : array or sparse matrix of shape (n_samples, n_features); or, if
             ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
         y : ignored
-        weights : array of shape (n_samples, n_samples), optional
-            Weight of every ordered pair in the stress; w_ij may differ from w_ji.
+        weights : array of shape (n_samples, n_samples) or "adjacent", optional
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji. "adjacent" is
+            for digraphs whose direction matters: the pairs with an edge have a third of all
+            weight, and the way against an edge without a way back is twice as long as the edge.
+            With omega_norm=0.9 heights then order the ends of edges well.
         """
         draft = copy(self)  # an error half way leaves this model as it was
         stale = vars(self).get("_fitted_names", ())
@@ -221,13 +233,15 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.n_components != "auto":
             check_whole("n_components", self.n_components)
         n_threads = resolve_n_jobs(self.n_jobs)
+        space = find_space(self.space)
+        method = solver_of(self.method, space)
         max_iter = self.max_iter
         if max_iter is None:
-            max_iter = GD_EPOCHS if self.method == "gd" else SMACOF_ITERATIONS
+            max_iter = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
         settings = Settings(
             n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
             omega_norm=self.omega_norm,
-            method=self.method,
+            method=method,
             init=self.init,
             n_init=self.n_init,
             max_iter=max_iter,
@@ -235,6 +249,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             learning_rate=self.learning_rate,
             n_threads=n_threads,
             verbose=self.verbose,
+            space=space,
             scaling=self.scaling,
         )
         check_settings(settings)
@@ -295,6 +310,7 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             scaled(back),
             self.omega_norm_,
             resolve_n_jobs(self.n_jobs),
+            find_space(self.space),
         )
         return placed.astype(self.embedding_.dtype, copy=False)
 
@@ -341,6 +357,10 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
         else:
+            if isinstance(weights, str):
+                raise ValueError(
+                    f"weights={weights!r} is for graphs, which need metric='precomputed'."
+                )
             known = self._construct(X, n_threads)
             self._known, self._X = known, X
             self.local_scale_ = known.scale.values
@@ -385,7 +405,9 @@ class FinslerMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
         else:
             scaled = self.transformation_.disparities(D)
-            self.skew_fidelity_ = skew_fidelity(Y, distances=scaled, omega_norm=self.omega_norm_)
+            self.skew_fidelity_ = skew_fidelity(
+                Y, distances=scaled, omega_norm=self.omega_norm_, space=find_space(self.space)
+            )
         if self.verbose:
             print(self.skew_fidelity_)
             if self._chooses_columns():

@@ -20,8 +20,9 @@ from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.construct.directed_input import check_range, marked, opened
 from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift import DriftChoice, choose_drift, warn_of_chance
+from finsler_ext.drift import DriftChoice, check_drift_parameter, choose_drift, warn_of_chance
 from finsler_ext.estimators._tsne.start import initial_embedding, is_symmetric
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import (
     EUCLIDEAN,
@@ -36,7 +37,7 @@ from finsler_ext.layout.tsne.descent import FinslerDescent
 from finsler_ext.layout.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.layout.tsne.schedule import Phase, TsneLayout, TsneSchedule
 from finsler_ext.metrics import density_height, is_directed, skew_fidelity, skew_potential
-from finsler_ext.spaces.randers import check_omega_norm
+from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerTSNE"]
 
@@ -45,11 +46,11 @@ AUTO = "auto"
 EARLY_EXAGGERATION = 12
 # Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
 AUTO_NEIGHBORS = 15
-# Stands for a drift that is not known yet.
-ANY_DRIFT = 0.5
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
 
 
-class FinslerTSNE(openTSNE.TSNE):
+class FinslerTSNE(SaveMixin, openTSNE.TSNE):
     """`finsler_ext.FinslerTSNE` in the manner of `openTSNE.TSNE`.
 
     Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and
@@ -102,6 +103,7 @@ class FinslerTSNE(openTSNE.TSNE):
         geodesic_neighbors=None,
         local_scale=None,
         height="auto",
+        space="randers",
     ):
         given = dict(locals())
         for name in self._get_param_names():
@@ -130,7 +132,7 @@ class FinslerTSNE(openTSNE.TSNE):
         if self.omega_norm == AUTO:
             found = self._at_best_drift(X, layout)
         else:
-            found = layout(check_omega_norm(self.omega_norm))
+            found = layout(find_space(self.space).check_drift(self.omega_norm))
         self.height_, self.islands_ = found.height, found.islands
         self._score(found.embedding, X)
         return found.embedding
@@ -149,7 +151,7 @@ class FinslerTSNE(openTSNE.TSNE):
         if affinities is None and X is not None:
             affinities = self._affinities(X)
         self._check_affinities(X, affinities)
-        omega_norm = check_omega_norm(self.omega_norm)
+        omega_norm = find_space(self.space).check_drift(self.omega_norm)
         start, mode, _ = self._start(X, affinities, initialization, omega_norm)
         self.height_ = HELD if mode == HELD else FREE
         self.omega_norm_, self.affinities_ = omega_norm, affinities
@@ -158,8 +160,7 @@ class FinslerTSNE(openTSNE.TSNE):
 
     def _checked(self, X):
         check_dof(self.dof)
-        if self.omega_norm != AUTO or not isinstance(self.omega_norm, str):
-            check_omega_norm(self.omega_norm)
+        check_drift_parameter(self.omega_norm, find_space(self.space))
         check_whole("n_components", self.n_components)
         if X is None:
             return None
@@ -213,13 +214,13 @@ class FinslerTSNE(openTSNE.TSNE):
         """openTSNE's embedding object, with the gradient of the drift."""
         gradient = self.negative_gradient_method
         if not callable(gradient):
-            chosen = choose_method(gradient, *start.shape)
+            chosen = choose_method(gradient, *start.shape, find_space(self.space))
             self._say(
                 f"Gradient: {chosen}, {start.shape[0]} points, {start.shape[1]} columns, "
                 f"omega_norm={omega_norm:g}"
             )
             # "auto" stays "auto": it decides anew when a layout outgrows its grid
-            gradient = FinslerGradient(omega_norm, gradient)
+            gradient = FinslerGradient(omega_norm, gradient, find_space(self.space))
         return TSNEEmbedding(
             start,
             affinities,
@@ -327,6 +328,7 @@ class FinslerTSNE(openTSNE.TSNE):
                 embed,
                 lambda embedding: self._fidelity(embedding, X, affinities),
                 _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
+                space=find_space(self.space),
             )
         self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
         self.drift_choice_ = choice

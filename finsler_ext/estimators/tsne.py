@@ -57,6 +57,10 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         among them, and the layout is rotated so that this becomes the last column; map columns
         are ordered by their spread, each with its largest entry positive. "auto" is held with
         three or more columns and free with fewer. ``height_`` says which.
+    space : {"randers", "matsumoto"} or Space, default="randers"
+        How the embedding measures distances; see `finsler_ext.spaces`. In the Matsumoto space,
+        F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½, and the repulsion is summed over
+        all pairs.
     affinity : {"directed", "harmonic", "symmetrized"}, default="directed"
         Affinities as above, or one of two symmetric controls: one scale per edge, the harmonic
         mean of both ends; or openTSNE's own average.

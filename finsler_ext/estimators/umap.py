@@ -24,6 +24,7 @@ from finsler_ext.estimators._umap.graph import (
     build_graph,
     find_neighbors,
     neighbor_distances,
+    skew_distances,
     supervise,
 )
 from finsler_ext.estimators._umap.inverse import inverse_rows
@@ -33,10 +34,13 @@ from finsler_ext.estimators._umap.parameters import (
     checked_data,
     upstream_validation,
 )
+from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
+from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import NO_DRIFT
 from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
-from finsler_ext.spaces.randers import map_columns
+from finsler_ext.spaces import find_space
+from finsler_ext.spaces.base import map_columns
 
 __all__ = ["FinslerUMAP"]
 
@@ -44,7 +48,7 @@ __all__ = ["FinslerUMAP"]
 COMBINED_SEED = 42
 
 
-class FinslerUMAP(TransformerMixin, UMAP):
+class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
     """UMAP on directed memberships, embedded in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -78,6 +82,9 @@ class FinslerUMAP(TransformerMixin, UMAP):
         as UMAP's with one column fewer, and the height means more; all columns of free layouts
         together are as good as UMAP's with as many. "auto" is held with three or more columns
         and free with fewer. ``height_`` says which.
+    space : {"randers", "matsumoto"} or Space, default="randers"
+        How the embedding measures distances; see `finsler_ext.spaces`. In the Matsumoto space,
+        F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
     affinity : {"directed", "harmonic", "fuzzy_union"}, default="directed"
         Memberships as above, or one of two symmetric controls: one scale per edge, the
         harmonic mean of both ends; or umap-learn's own fuzzy union.
@@ -91,7 +98,10 @@ class FinslerUMAP(TransformerMixin, UMAP):
     metric : str or callable
         As in umap-learn; with "precomputed", X[i, j] is the distance from i to j: a matrix, a
         frame, a graph, an edge list (see `finsler_ext.read_directed`). Directed data keeps its
-        direction; pairs that are nan, inf or absent are no neighbours.
+        direction; pairs that are nan, inf or absent are no neighbours. A digraph (less than half
+        of the pairs known, of varying number; or all lengths equal) keeps all its edges, whatever
+        n_neighbors, and an edge without its reverse is asymmetry: edges lead downhill. Use
+        omega_norm="auto" or 0.9 for those.
     init : str or array of m − 1 or m columns
         The start. An array of m − 1 columns is the map, and the height is held. An array of m
         columns is map and height; the height is free, and the frame stays as it is.
@@ -136,8 +146,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
     (150, 3)
     """
 
-    # One-sided negatives are biased; only an ablation asks for them.
-    _two_sided = True
+    _descent = UmapDescent
     # How the data were moved and scaled; fit replaces it for data that float32 cannot hold.
     _as_fitted = AsFitted()
 
@@ -187,6 +196,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         geodesic_neighbors=None,
         local_scale=None,
         height="auto",
+        space="randers",
     ):
         given = dict(locals())
         for name, value in given.items():
@@ -222,7 +232,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         return self
 
     def _fit(self, X, y, ensure_all_finite, callback):
-        self.omega_norm_ = check_drift_parameter(self.omega_norm)
+        self.omega_norm_ = check_drift_parameter(self.omega_norm, find_space(self.space))
         data = opened(X, precomputed=self.metric == "precomputed")
         X = checked_data(self, data.X, ensure_all_finite)
         data.name_points(self)
@@ -236,7 +246,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
             X, y, self.init, check_random_state(self.random_state), ensure_all_finite, callback
         )
         directed = getattr(self, "_directed_distances", False)
-        self.gradient_share_ = gradient_share(X) if directed else float("nan")
+        given = skew_distances(self, X)
+        self.gradient_share_ = gradient_share(given) if directed else float("nan")
         warn_of_cycles(self.gradient_share_, stacklevel=4)
         return self
 
@@ -348,6 +359,7 @@ class FinslerUMAP(TransformerMixin, UMAP):
         result = type(left)(**combined_parameters(left, right))
         result.graph_, result._raw_data, result._given_scale = graph, None, None
         result._asymmetric_metric = result._directed_distances = result._supervised = False
+        result._digraph = result._skew_distances = None
         result.local_scale_ = np.sqrt(left.local_scale_ * right.local_scale_)
         result.omega_norm_, result._a, result._b = result.omega_norm, result.a, result.b
         result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
@@ -415,7 +427,8 @@ class FinslerUMAP(TransformerMixin, UMAP):
 
     def _fidelity(self, embedding) -> SkewFidelity:
         if self._directed_distances:
-            return skew_fidelity(embedding, distances=self._raw_data)
+            given = skew_distances(self, self._raw_data)
+            return skew_fidelity(embedding, distances=given)
         if self._asymmetric_metric:
             return skew_fidelity(embedding, distances=neighbor_distances(self))
         return skew_fidelity(embedding, graph=self.graph_, local_scale=self.local_scale_)

@@ -63,6 +63,7 @@ def height_mode(
 def complete_old_state(state: dict) -> dict:
     """The state of a model that was pickled by version 0.1.0, which always held the height."""
     state.setdefault("height", "auto")
+    state.setdefault("space", "randers")
     if "omega_norm_" in state and "height_" not in state:
         flat = state["omega_norm_"] == 0 or state["n_components"] == 1
         state["height_"] = FREE if flat else HELD

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from finsler_ext.spaces.randers import forward
+
 __all__ = ["Loss", "isomap_loss", "lle_loss", "pairs_loss"]
 
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -46,7 +48,7 @@ def lle_loss(residual, omega, strength) -> Loss:
     def loss(Y):
         step = residual @ Y
         length = np.sqrt((step**2).sum(axis=1, keepdims=True))
-        F = length[:, 0] + omega * step[:, -1]
+        F, _, _ = forward(length[:, 0], step[:, -1], omega)
         unit = np.divide(step, length, out=np.zeros_like(step), where=length > 0)
         unit[:, -1] += omega
         value, gradient = _penalty(Y, np.ones(len(Y)), np.eye(Y.shape[1]), strength)
@@ -63,7 +65,7 @@ def _randers(Y, omega):
     length = np.sqrt(square)
     lift = Y[:, -1] - Y[:, -1][:, None]
     inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-    return length + omega * lift, inverse
+    return forward(length, lift, omega)[0], inverse
 
 
 def _pulled(Y, force, inverse, omega):

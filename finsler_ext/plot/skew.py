@@ -57,10 +57,10 @@ def asymmetry_of(model) -> dict:
             return {"graph": affinities.P, "local_scale": affinities.local_scale}
         return {"distances": _lengths(affinities.P)}
     if hasattr(model, "graph_"):  # FinslerUMAP
-        from finsler_ext.estimators._umap.graph import neighbor_distances
+        from finsler_ext.estimators._umap.graph import neighbor_distances, skew_distances
 
         if model.metric == "precomputed" and model._raw_data is not None:
-            given = {"distances": model._raw_data}
+            given = {"distances": skew_distances(model, model._raw_data)}
             if _is_directed(model.embedding_, given):
                 return given
         if getattr(model, "_asymmetric_metric", False):

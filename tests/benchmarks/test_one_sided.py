@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.methods.one_sided import OneSidedFinslerUMAP
 from finsler_ext import FinslerUMAP
+from finsler_ext.layout.umap.descent import UmapDescent
 from tests.models import SMALL_DRIFT_WARNING
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)
@@ -16,12 +17,12 @@ def test_two_sided_it_is_finsler_umap_bit_for_bit(few_digits):
     two_sided = FinslerUMAP(**SETTINGS).fit(X)
     one_sided = OneSidedFinslerUMAP(**SETTINGS).fit(X)
     restored = OneSidedFinslerUMAP(**SETTINGS)
-    restored._two_sided = True
+    restored._descent = UmapDescent
     assert np.array_equal(restored.fit(X).embedding_, two_sided.embedding_)
     assert not np.allclose(one_sided.embedding_, two_sided.embedding_, atol=1e-2)
     assert abs(one_sided.graph_ - two_sided.graph_).nnz == 0
 
 
 def test_the_default_is_two_sided_and_parameters_are_the_same():
-    assert FinslerUMAP._two_sided
+    assert FinslerUMAP._descent is UmapDescent
     assert OneSidedFinslerUMAP().get_params() == FinslerUMAP().get_params()

@@ -1,5 +1,7 @@
 """The directed stress, its majorisation, its descent and its starts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
@@ -21,6 +23,7 @@ from finsler_ext.layout.stress.majorization import majorize
 from finsler_ext.layout.stress.objective import slope, stress_problem
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.start import InitialLayout, classical_scaling
+from finsler_ext.spaces import MATSUMOTO, RANDERS
 from finsler_ext.spaces.randers import randers_distances
 
 OMEGAS = (0.0, 0.1, 0.5, 0.9, 0.99)
@@ -37,8 +40,8 @@ def random_problem(n=40, seed=0, weighted=False, dtype=np.float64):
     return D, (W + W.T).astype(dtype)
 
 
-def stress(Y, D, omega, W=None):
-    square = (randers_distances(Y, omega) - D) ** 2 * (1.0 if W is None else W)
+def stress(Y, D, omega, W=None, space=RANDERS):
+    square = (space.distances(Y, omega) - D) ** 2 * (1.0 if W is None else W)
     return square.sum() - np.trace(square)
 
 
@@ -284,17 +287,19 @@ def test_data_of_lower_dimension_gets_some_extent_in_every_column():
 # ------------------------------------------------------------------ gradient descent
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.5, 0.9])
-def test_slope_with_asymmetric_weights(omega):
+@pytest.mark.parametrize(
+    ("space", "omega"), [(RANDERS, 0.0), (RANDERS, 0.5), (RANDERS, 0.9), (MATSUMOTO, 0.45)]
+)
+def test_slope_with_asymmetric_weights(space, omega):
     rng = np.random.default_rng(9)
     D, _ = random_problem(25)
     W = rng.random((25, 25)) * (rng.random((25, 25)) > 0.3)
     np.fill_diagonal(W, 0)
     Y = rng.normal(size=(25, 3))
     with RowPool(25, 1) as pool:
-        here = AsymmetricStress(D, W, 1.0).slope(Y.T, omega, pool)
-    assert here.stress == pytest.approx(stress(Y, D, omega, W), rel=1e-12)
-    numerical = numerical_gradient(lambda Z: stress(Z, D, omega, W), Y)
+        here = AsymmetricStress(D, W, 1.0, space=space).slope(Y.T, omega, pool)
+    assert here.stress == pytest.approx(stress(Y, D, omega, W, space), rel=1e-12)
+    numerical = numerical_gradient(lambda Z: stress(Z, D, omega, W, space), Y)
     analytic = -4 * here.downhill.T
     assert analytic == pytest.approx(numerical, abs=1e-5 * abs(numerical).max())
 
@@ -359,14 +364,17 @@ def test_steps_with_asymmetric_weights_lower_the_stress(omega):
         assert run.stress == pytest.approx(stress(run.position, D, omega, W), rel=1e-9)
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.4, 0.9])
-def test_new_points_find_their_place(omega):
+@pytest.mark.parametrize(
+    ("space", "omega"), [(RANDERS, 0.0), (RANDERS, 0.4), (RANDERS, 0.9), (MATSUMOTO, 0.4)]
+)
+def test_new_points_find_their_place(space, omega):
     rng = np.random.default_rng(11)
     Y, new = rng.normal(size=(100, 3)), rng.normal(size=(20, 3))
-    whole = randers_distances(np.vstack([Y, new]), omega)
+    whole = space.distances(np.vstack([Y, new]), omega)
+    place = partial(place_points, Y, omega_norm=omega, space=space)
     there, back = whole[100:, :100], whole[:100, 100:].T
-    assert place_points(Y, there, back, omega) == pytest.approx(new, abs=1e-5)
+    assert place(there, back) == pytest.approx(new, abs=1e-5)
     # one direction alone will do, and so will half of the points
-    assert place_points(Y, there, np.full_like(back, np.nan), omega) == pytest.approx(new, abs=1e-5)
+    assert place(there, np.full_like(back, np.nan)) == pytest.approx(new, abs=1e-5)
     there[:, ::2] = np.nan
-    assert place_points(Y, there, back, omega) == pytest.approx(new, abs=1e-5)
+    assert place(there, back) == pytest.approx(new, abs=1e-5)

@@ -19,7 +19,7 @@ from finsler_ext.layout.umap.forces import (
 )
 from finsler_ext.layout.umap.schedule import optimize_layout
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.spaces import MATSUMOTO, RANDERS
 
 A, B = 1.577, 0.895
 PULL = partial(attraction, a=A, b=B)
@@ -37,9 +37,9 @@ def regular_graph(n, degree, rng):
     return scipy.sparse.csr_array((np.tile(weight, n), (source, np.concatenate(rows))))
 
 
-def sampled_loss(flat, shape, graph, omega, negatives, a=A, b=B):
+def sampled_loss(flat, shape, graph, omega, negatives, a=A, b=B, space=RANDERS):
     """The loss whose gradient the sampling estimates: every ordered pair repels alike."""
-    F = randers_distances(flat.reshape(shape), omega)
+    F = space.distances(flat.reshape(shape), omega)
     edges = graph.tocoo()
     pull = -(edges.data * np.log(q_of(F[edges.coords], a, b))).sum()
     weight = negatives * graph.sum(axis=1).mean() / (2 * shape[0])
@@ -47,16 +47,18 @@ def sampled_loss(flat, shape, graph, omega, negatives, a=A, b=B):
     return pull - weight * np.log(1 - q_of(F[apart], a, b)).sum()
 
 
-def one_epoch_moves(position, graph, omega, negatives, epoch, two_sided=True, seed=1):
+def one_epoch_moves(
+    position, graph, omega, negatives, epoch, both_ways=True, seed=1, space=RANDERS
+):
     """Sum of the moves of all steps of an epoch, each from the same position."""
     position = np.ascontiguousarray(position, dtype=np.float32)
     edges, table = edge_sampler(graph, 500), force_table(A, B)
     total = np.zeros(position.shape)
     moved = np.empty_like(position)
     for step in range(N_STEPS):
-        step_kernel(position.shape[1])(
+        step_kernel(space.forward, position.shape[1])(
             0, len(position), position, moved, *edges, table, step, epoch,
-            np.float32(1), np.float32(1), np.float32(omega), float(negatives), two_sided,
+            np.float32(1), np.float32(1), np.float32(omega), float(negatives), both_ways,
             np.uint64(seed),
         )  # fmt: skip
         total += moved.astype(float) - position
@@ -93,28 +95,37 @@ def test_the_table_is_the_formula(b):
     assert np.isfinite(look_up(table, 2, np.float32(1e30)))
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.5, 0.9])
+SPACES = [(RANDERS, 0.0), (RANDERS, 0.5), (RANDERS, 0.9), (MATSUMOTO, 0.2), (MATSUMOTO, 0.45)]
+
+
+@pytest.mark.parametrize(("space", "omega"), SPACES)
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
-def test_attraction_is_the_exact_gradient_and_conserves_momentum(omega, m):
+def test_attraction_is_the_exact_gradient_and_conserves_momentum(space, omega, m):
     rng = np.random.default_rng(m)
     Y = 3 * rng.normal(size=(25, m))
     graph = regular_graph(25, 6, rng)
     graph.data[:] = 1.0  # sampled in every epoch
-    moves = one_epoch_moves(Y, graph, omega, 0, epoch=3)
-    gradient = approx_fprime(Y.ravel(), sampled_loss, 1e-6, Y.shape, graph, omega, 0)
+    moves = one_epoch_moves(Y, graph, omega, 0, epoch=3, space=space)
+    loss = partial(sampled_loss, space=space)
+    gradient = approx_fprime(Y.ravel(), loss, 1e-6, Y.shape, graph, omega, 0)
     assert -moves == pytest.approx(gradient.reshape(Y.shape), abs=3e-3)
     assert np.abs(moves.sum(axis=0)).max() < 1e-3
 
 
-@pytest.mark.parametrize(("omega", "m"), [(0.0, 2), (0.5, 3), (0.9, 3)])
-def test_the_expected_update_is_the_full_gradient(omega, m):
+@pytest.mark.parametrize(
+    ("space", "omega", "m"),
+    [(RANDERS, 0.0, 2), (RANDERS, 0.5, 3), (RANDERS, 0.9, 3), (MATSUMOTO, 0.45, 3)],
+)
+def test_the_expected_update_is_the_full_gradient(space, omega, m):
     rng = np.random.default_rng(0)
     # a shaken lattice keeps all pairs so far apart that no single force reaches its limit
     lattice = np.stack(np.meshgrid(*[np.arange(7 if m == 2 else 4)] * m), -1).reshape(-1, m)
     Y = 4.0 * lattice[rng.permutation(len(lattice))[:40]] + rng.normal(size=(40, m)) / 4
     graph = regular_graph(40, 6, rng)
-    moves = np.mean([one_epoch_moves(Y, graph, omega, 5, e) for e in range(1, 4001)], axis=0)
-    gradient = approx_fprime(Y.ravel(), sampled_loss, 1e-6, Y.shape, graph, omega, 5)
+    epochs = range(1, 4001)
+    moves = np.mean([one_epoch_moves(Y, graph, omega, 5, e, space=space) for e in epochs], axis=0)
+    loss = partial(sampled_loss, space=space)
+    gradient = approx_fprime(Y.ravel(), loss, 1e-6, Y.shape, graph, omega, 5)
     assert cosine(-moves, gradient.reshape(Y.shape)) > 0.99
     if omega:  # along the drift alone, too, where the asymmetry is
         assert cosine(-moves[:, -1], gradient.reshape(Y.shape)[:, -1]) > 0.99
@@ -126,8 +137,8 @@ def test_one_sided_negatives_are_biased_along_the_drift():
     Y = 2 * rng.normal(size=(40, 3))
     graph = regular_graph(40, 6, rng)
 
-    def momentum(two_sided):
-        moves = [one_epoch_moves(Y, graph, 0.5, 5, e, two_sided) for e in range(1, 1001)]
+    def momentum(both_ways):
+        moves = [one_epoch_moves(Y, graph, 0.5, 5, e, both_ways) for e in range(1, 1001)]
         return np.mean(moves, axis=0).sum(axis=0)[-1]
 
     assert momentum(False) < -5 * abs(momentum(True))

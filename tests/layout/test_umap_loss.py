@@ -9,7 +9,7 @@ from finsler_ext.layout.umap.forces import force_table, potential_at, potential_
 from finsler_ext.layout.umap.loss import AxisLoss, umap_loss
 from finsler_ext.layout.umap.schedule import optimize_layout
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.spaces import MATSUMOTO, RANDERS
 
 A, B = 1.577, 0.895
 SHAPE = {"a": A, "b": B}
@@ -22,9 +22,9 @@ def regular_graph(n, degree, rng):
     return scipy.sparse.csr_array((np.tile(weight, n), (source, np.concatenate(rows))))
 
 
-def brute_force(Y, graph, omega, negatives, strength=1.0):
+def brute_force(Y, graph, omega, negatives, strength=1.0, space=RANDERS):
     """The formula of the module, pair by pair; −ln(1 − q) without softening."""
-    n, F = len(Y), randers_distances(Y, omega)
+    n, F = len(Y), space.distances(Y, omega)
     P, K = graph.toarray(), np.asarray(graph.sum(axis=1)).ravel()
     attraction = repulsion = 0.0
     for i in range(n):
@@ -36,13 +36,18 @@ def brute_force(Y, graph, omega, negatives, strength=1.0):
     return attraction, negatives / (2 * n) * repulsion
 
 
-@pytest.mark.parametrize(("omega", "m"), [(0.0, 2), (0.5, 3), (0.9, 2)])
-def test_the_loss_is_the_sum_over_all_pairs(omega, m):
+@pytest.mark.parametrize(
+    ("space", "omega", "m"),
+    [(RANDERS, 0.0, 2), (RANDERS, 0.5, 3), (RANDERS, 0.9, 2), (MATSUMOTO, 0.4, 3)],
+)
+def test_the_loss_is_the_sum_over_all_pairs(space, omega, m):
     rng = np.random.default_rng(0)
     Y = 6 * rng.normal(size=(60, m))
     graph = scipy.sparse.random_array((60, 60), density=0.1, rng=rng, format="csr")
-    loss = umap_loss(Y, graph, omega_norm=omega, negative_sample_rate=4, **SHAPE)
-    attraction, repulsion = brute_force(Y.astype(np.float32).astype(float), graph, omega, 4)
+    loss = umap_loss(Y, graph, omega_norm=omega, space=space, negative_sample_rate=4, **SHAPE)
+    attraction, repulsion = brute_force(
+        Y.astype(np.float32).astype(float), graph, omega, 4, space=space
+    )
     assert loss.error == 0
     assert loss.value == loss.attraction + loss.repulsion
     assert loss.attraction == pytest.approx(attraction, rel=1e-4)
@@ -70,7 +75,7 @@ def test_the_kernel_moves_down_this_loss(omega):
     n_epochs = 3000
     for epoch in range(1, n_epochs + 1):
         for step in range(N_STEPS):
-            step_kernel(3)(
+            step_kernel(RANDERS.forward, 3)(
                 0, 40, Y, moved, *edges, table, step, epoch, np.float32(1), np.float32(1),
                 np.float32(omega), 5.0, True, np.uint64(3),
             )  # fmt: skip

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from finsler_ext.layout.umap.forces import REPULSION_SOFTENING
 from finsler_ext.layout.umap.placement import place_points
-from finsler_ext.spaces.randers import randers_distance
+from finsler_ext.spaces import MATSUMOTO, RANDERS
 
 A, B = 1.5769, 0.8951
 RNG = np.random.default_rng(0)
@@ -21,11 +21,11 @@ def place(omega, n_epochs=400, rows=slice(None), **kwds):
     return place_points(FIXED, NEAR[rows], OUT[rows], INTO[rows], **options)
 
 
-def exact_loss(y, row, omega):
+def exact_loss(y, row, omega, space=RANDERS):
     """Attraction along the edges and the expectation of the sampled repulsion."""
     q = lambda F: 1 / (1 + A * F ** (2 * B))  # noqa: E731
-    there = randers_distance(y, FIXED, omega)
-    back = randers_distance(FIXED, y, omega)
+    there = space.distance(y, FIXED, omega)
+    back = space.distance(FIXED, y, omega)
     pull = -(OUT[row] * np.log(q(there[NEAR[row]])) + INTO[row] * np.log(q(back[NEAR[row]]))).sum()
     push = 0.0
     for F in (there, back):  # the antiderivative of 2b F/((ε + F²)(1 + a F^{2b})), up to ε
@@ -34,13 +34,15 @@ def exact_loss(y, row, omega):
 
 
 # Beyond 0.7 many forces of these few points reach their limit, which the loss knows nothing of.
-@pytest.mark.parametrize("omega", [0.0, 0.5, 0.7])
-def test_places_are_minima_of_the_exact_loss(omega):
-    placed = np.mean([place(omega, seed=s) for s in range(20)], axis=0)
+@pytest.mark.parametrize(
+    ("space", "omega"), [(RANDERS, 0.0), (RANDERS, 0.5), (RANDERS, 0.7), (MATSUMOTO, 0.35)]
+)
+def test_places_are_minima_of_the_exact_loss(space, omega):
+    placed = np.mean([place(omega, seed=s, space=space) for s in range(20)], axis=0)
     for row in range(len(NEAR)):
-        best = minimize(exact_loss, placed[row], args=(row, omega), method="Nelder-Mead")
+        best = minimize(exact_loss, placed[row], args=(row, omega, space), method="Nelder-Mead")
         assert np.linalg.norm(best.x - placed[row]) < 0.15
-        assert exact_loss(placed[row], row, omega) < best.fun + 0.02 * abs(best.fun)
+        assert exact_loss(placed[row], row, omega, space) < best.fun + 0.02 * abs(best.fun)
 
 
 def test_placing_descends():

@@ -11,6 +11,7 @@ from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.estimators._mds.input import checked_dissimilarities
 from finsler_ext.estimators._mds.problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings
 from finsler_ext.estimators._mds.solve import StressResult, solve
+from finsler_ext.spaces import find_space
 
 __all__ = ["finsler_mds_gd", "finsler_smacof"]
 
@@ -50,8 +51,8 @@ def finsler_smacof(
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift; 0 is SMACOF on (D + Dᵀ)/2. "auto" searches for the drift with the
         lowest stress.
-    weights : array of shape (n, n), optional
-        w_ij may differ from w_ji; then steps are shorter.
+    weights : array of shape (n, n) or "adjacent", optional
+        w_ij may differ from w_ji; then steps are shorter. "adjacent" as in `FinslerMDS.fit`.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
         "finsler" is classical MDS of (D + Dᵀ)/2 with its last axis turned to where the row
         means of D − Dᵀ point; "isomap" is classical MDS in m − 1 columns and a zero height.
@@ -116,6 +117,7 @@ def finsler_mds_gd(
     max_iter=GD_EPOCHS,
     learning_rate=None,
     weight_decay=1e-5,
+    space="randers",
     missing="ignore",
     scaling="ratio",
     random_state=None,
@@ -139,6 +141,7 @@ def finsler_mds_gd(
         Longest step of a coordinate in one epoch, in the units of D; by default a tenth of the
         root mean square of D.
     weight_decay : float, default=1e-5
+    space : {"randers", "matsumoto"} or Space, default="randers"
 
     Returns
     -------
@@ -163,6 +166,7 @@ def finsler_mds_gd(
         max_iter=max_iter,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
+        space=find_space(space),
         n_threads=resolve_n_jobs(n_jobs),
         verbose=verbose,
         scaling=scaling,

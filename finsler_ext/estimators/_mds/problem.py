@@ -17,7 +17,7 @@ from finsler_ext.layout.stress.majorization import Descent, majorize
 from finsler_ext.layout.stress.objective import StressProblem, stress_problem
 from finsler_ext.layout.stress.scaling import SCALINGS, Transformation, scaled_stress
 from finsler_ext.layout.stress.start import STARTS, InitialLayout
-from finsler_ext.spaces.randers import check_omega_norm
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = [
     "GD_EPOCHS",
@@ -29,11 +29,12 @@ __all__ = [
     "is_init",
     "objective_of",
     "run_at",
+    "solver_of",
     "starts_of",
     "transformation_at",
 ]
 
-METHODS = ("smacof", "gd")
+METHODS = ("auto", "smacof", "gd")
 GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
 
 
@@ -52,9 +53,17 @@ class Settings(NamedTuple):
     weight_decay: float = 1e-5
     n_threads: int = 1
     verbose: bool = False
+    space: Space = RANDERS
     scaling: str = "ratio"
     compare_columns: bool = True
     """With omega_norm="auto": whether one column fewer would do as well."""
+
+
+def solver_of(method: str, space: Space) -> str:
+    """What method="auto" means in this space."""
+    if method != "auto":
+        return method
+    return "gd" if space.majoriser is None else "smacof"
 
 
 def is_init(init, name: str) -> bool:
@@ -65,15 +74,25 @@ def check_settings(settings: Settings) -> None:
     """Whatever can be refused before looking at the data."""
     if settings.method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {settings.method!r}.")
+    if settings.method == "smacof" and settings.space.majoriser is None:
+        raise ValueError(
+            f"method='smacof' needs a majoriser, and the space {settings.space.name!r} has none. "
+            "Use method='auto' or 'gd'."
+        )
     if isinstance(settings.omega_norm, str):
         if settings.omega_norm != "auto":
             raise ValueError(
                 f"omega_norm must be a number in [0, 1) or 'auto', got {settings.omega_norm!r}."
             )
     else:
-        check_omega_norm(settings.omega_norm)
+        settings.space.check_drift(settings.omega_norm)
     if settings.scaling not in (*SCALINGS, "auto"):
         raise ValueError(f"scaling must be one of {(*SCALINGS, 'auto')}, got {settings.scaling!r}.")
+    if settings.scaling != "ratio" and settings.space.majoriser is None:
+        raise ValueError(
+            f"scaling={settings.scaling!r} is not available in the space {settings.space.name!r}. "
+            "Use scaling='ratio', or space='randers'."
+        )
     for name in ("n_components", "n_init", "max_iter"):
         value = getattr(settings, name)
         if isinstance(value, (bool, str)) or int(value) != value or value < 1:
@@ -104,18 +123,24 @@ def check_fit(directed: DirectedInput, settings: Settings) -> None:
 
 def objective_of(directed: DirectedInput, settings: Settings):
     """What to descend, a symmetric ratio problem to start from, and the gradient share."""
-    D, weights = directed.distances, directed.weights
+    D, weights, space = directed.distances, directed.weights, settings.space
     if weights is None or directed.symmetric_weights:
         problem = stress_problem(D, weights, settings.n_threads)
-        scaled = scaled_stress(problem, settings.scaling, D, weights)
-        return scaled, problem, problem.gradient_share
+        if space.majoriser is not None:
+            scaled = scaled_stress(problem, settings.scaling, D, weights)
+            return scaled, problem, problem.gradient_share
+        if weights is None:
+            weights = np.ones_like(D)
+            np.fill_diagonal(weights, 0.0)
+        stress = AsymmetricStress(D, weights, problem.unit, space=space)
+        return stress, problem, problem.gradient_share
     # A pair known one way only is taken as the same both ways, for the start alone.
     known = weights > 0
     filled = np.where(known, D, np.where(known.T, D.T, D.dtype.type(0)))
     start_weights = (weights + weights.T) / 2
     stand_in = stress_problem(filled, start_weights, settings.n_threads)
     share = gradient_share(directed.with_nan())
-    objective = AsymmetricStress(D, weights, stand_in.unit, stand_in.solver)
+    objective = AsymmetricStress(D, weights, stand_in.unit, stand_in.solver, space)
     return scaled_stress(objective, settings.scaling, D, weights), stand_in, share
 
 

@@ -29,7 +29,6 @@ from finsler_ext.estimators._mds.scaling import ScalingChoice, with_scaling
 from finsler_ext.layout.stress.drift import DriftSearch
 from finsler_ext.layout.stress.scaling import Transformation
 from finsler_ext.metrics import skew_fidelity
-from finsler_ext.spaces.randers import check_omega_norm
 
 __all__ = ["StressResult", "solve", "solve_columns"]
 
@@ -79,7 +78,7 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
         omega = found.omega_norm
         if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
             runs = [best]
-    omega = check_omega_norm(omega)
+    omega = settings.space.check_drift(omega)
     if not runs:
         starts = starts_of(stand_in, settings, random_state)
         repeats = settings.n_init if is_init(settings.init, "random") else 1
@@ -108,7 +107,9 @@ def solve_columns(
         result = _solve(directed, fewer, random_state)._replace(scaling_choice=choice)
         D = result.transformation.disparities(directed.with_nan())
         position, omega = result.embedding, result.omega_norm
-        explained = skew_fidelity(position, distances=D, omega_norm=omega).explained
+        explained = skew_fidelity(
+            position, distances=D, omega_norm=omega, space=settings.space
+        ).explained
         share = expressible(result.gradient_share, len(result.embedding))
         stress = result.normalized_stress
         return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)

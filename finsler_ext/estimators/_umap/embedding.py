@@ -13,19 +13,24 @@ from tqdm.auto import tqdm
 
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.drift import DriftChoice, choose_drift
-from finsler_ext.estimators._umap.graph import is_symmetric, isolated, neighbor_distances
+from finsler_ext.estimators._umap.graph import (
+    is_symmetric,
+    isolated,
+    neighbor_distances,
+    skew_distances,
+)
 from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.start import initial_positions
-from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import UmapSchedule
 from finsler_ext.metrics import skew_potential
+from finsler_ext.spaces import find_space
 
 __all__ = ["embed"]
 
-# Stands for a drift that is not known yet.
-ANY_DRIFT = 0.5
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
@@ -64,7 +69,9 @@ def _at_best_drift(model, lay_out, callback):
         model.drift_choice_ = DriftChoice(0.0, reason)
     else:
         neighbors = model._knn_indices[:, 1:]
-        model.drift_choice_ = choose_drift(lay_out(None), embed_at, model._fidelity, neighbors)
+        model.drift_choice_ = choose_drift(
+            lay_out(None), embed_at, model._fidelity, neighbors, space=find_space(model.space)
+        )
     model.omega_norm_ = chosen = model.drift_choice_.omega_norm
     model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
     if chosen == 0:
@@ -113,7 +120,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     def whole(part):
         if everything:
             return part
-        placed = np.full((n, m), np.nan, dtype=np.float32)
+        placed = np.full((n, part.shape[1]), np.nan, dtype=np.float32)
         placed[joined] = part
         return placed
 
@@ -142,7 +149,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
 
 
 def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
-    descent = UmapDescent(
+    descent = model._descent(
         graph,
         a=model._a,
         b=model._b,
@@ -151,7 +158,7 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
         learning_rate=model.learning_rate,
         repulsion_strength=model.repulsion_strength,
         negative_sample_rate=model.negative_sample_rate,
-        two_sided=model._two_sided,
+        space=find_space(model.space),
         n_threads=model._n_threads,
     )
     positions, frame_is_given = start
@@ -168,7 +175,7 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
 def _level(model, X) -> np.ndarray:
     """What heights follow: the potential of directed distances, or the log of the local scale."""
     if model._directed_distances:
-        return skew_potential(X)
+        return skew_potential(skew_distances(model, X))
     if model._asymmetric_metric:
         return skew_potential(neighbor_distances(model))
     return log_level(model.local_scale_)

@@ -23,6 +23,7 @@ __all__ = [
     "isolated",
     "neighbor_distances",
     "pair_kwds",
+    "skew_distances",
     "supervise",
 ]
 
@@ -42,6 +43,7 @@ def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
         )
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
     model._small_data = model._asymmetric_metric = model._directed_distances = False
+    model._digraph = model._skew_distances = None
     indices, distances, search_index = model._given_knn
     if distances is not None:
         indices, distances = _checked_knn(indices, distances, n)
@@ -51,7 +53,11 @@ def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
         found = construct.with_self_first(indices[:, :k], distances[:, :k], search_index)
     elif model.metric == "precomputed":
         found = construct.precomputed_neighbors(X, k)
-        model._directed_distances = is_directed(X)
+        # Geodesics are made of neighbours; without them a digraph keeps all its edges.
+        if model.geodesic_neighbors is None and construct.is_digraph(X):
+            model._digraph = construct.digraph_edges(X)
+            model._skew_distances = construct.with_ways_back(X)
+        model._directed_distances = is_directed(skew_distances(model, X))
     else:
         found = _search(model, X, k, random_state)
     cut = (found.distances >= model._disconnection_distance) & (found.indices >= 0)
@@ -161,14 +167,20 @@ def build_graph(model, X, neighbors):
         )
         target_k = model.geodesic_neighbors
     model._mean_distance = construct.mean_distance(neighbors.distances)
-    model._sigmas, model._rhos = construct.umap_scales(
-        neighbors.distances,
-        local_connectivity=model.local_connectivity,
-        n_neighbors=target_k,
-        overall=model._mean_distance,
-        n_threads=model._n_threads,
-    )
-    model.local_scale_ = construct.mean_neighbor_distance(neighbors.distances)
+    if model._digraph is not None:
+        neighbors = model._digraph = _within_reach(model)
+        model._sigmas, model._rhos, model.local_scale_ = construct.digraph_scales(
+            neighbors, local_connectivity=model.local_connectivity, n_threads=model._n_threads
+        )
+    else:
+        model._sigmas, model._rhos = construct.umap_scales(
+            neighbors.distances,
+            local_connectivity=model.local_connectivity,
+            n_neighbors=target_k,
+            overall=model._mean_distance,
+            n_threads=model._n_threads,
+        )
+        model.local_scale_ = construct.mean_neighbor_distance(neighbors.distances)
     if model._as_fitted.exponent and model.metric not in UNITLESS:
         model.local_scale_ = np.ldexp(model.local_scale_, model._as_fitted.exponent)
     model._density_sigmas = model._sigmas
@@ -194,6 +206,20 @@ def build_graph(model, X, neighbors):
         X.shape[0],
         verbose=model.verbose,
     )
+
+
+def skew_distances(model, X):
+    """Directed distances whose skew the height is to show: of a digraph, with the ways back."""
+    completed = getattr(model, "_skew_distances", None)
+    return X if completed is None else completed
+
+
+def _within_reach(model) -> construct.Edges:
+    """The edges of a digraph that are shorter than the disconnection distance."""
+    source, target, length, n = model._digraph
+    near = length < model._disconnection_distance
+    model._n_edges_removed = int(near.size - near.sum())
+    return construct.Edges(source[near], target[near], length[near], n)
 
 
 def supervise(model, y, rows, random_state, ensure_all_finite):

@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 from sklearn.utils import check_array
 
 from finsler_ext.estimators._umap.new_points import check_own_data
-from finsler_ext.spaces.randers import randers_distance
+from finsler_ext.spaces import find_space
 
 __all__ = ["inverse_rows"]
 
@@ -42,7 +42,7 @@ def inverse_rows(model, Y):
     positions = model.embedding_[number]
     k = min(getattr(model, "_n_neighbors", 1), number.size)
     near = KDTree(positions).query(Y, k=k)[1].reshape(len(Y), k)
-    F = randers_distance(positions[near], Y[:, None, :], model.omega_norm_)
+    F = find_space(model.space).distance(positions[near], Y[:, None, :], model.omega_norm_)
     weight = 1.0 / (1.0 + model._a * F ** (2.0 * model._b))
     weight /= weight.sum(axis=1, keepdims=True)
     row = np.repeat(np.arange(len(Y)), k)

@@ -11,6 +11,7 @@ from finsler_ext.estimators._umap.graph import pair_kwds
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap.placement import place_points
+from finsler_ext.spaces import find_space
 
 __all__ = ["add_rows", "check_own_data", "transform_rows"]
 
@@ -52,6 +53,7 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             a=model._a,
             b=model._b,
             omega_norm=model.omega_norm_,
+            space=find_space(model.space),
             n_epochs=_epochs(model),
             seed=_seed(model.transform_seed),
             learning_rate=model.learning_rate * RATE_SHARE,
@@ -147,6 +149,9 @@ def _edges(model, X, new, training, local_scale, incoming):
         raise ValueError("transform needs a model that was fitted to more than one point.")
     found = _find(model, X[new], training, None if incoming is None else incoming[new])
     cut = found.outgoing >= model._disconnection_distance
+    digraph = getattr(model, "_digraph", None) is not None
+    if digraph:  # where there is an edge from a training point only, none is to be cut
+        cut &= np.isfinite(found.outgoing)
     found.indices[cut], found.outgoing[cut], found.incoming[cut] = -1, np.inf, np.inf
     target_k = model._n_neighbors
     if model._geodesic is not None:
@@ -156,13 +161,18 @@ def _edges(model, X, new, training, local_scale, incoming):
         )
     # As in fit, a point is its own first neighbour.
     own = np.zeros((new.size, 1))
-    scales = construct.umap_scales(
-        np.hstack([own, found.outgoing]),
-        local_connectivity=model.local_connectivity,
-        n_neighbors=target_k,
-        overall=model._mean_distance,
-        n_threads=model._n_threads,
-    )
+    if digraph:
+        scales = construct.new_scales(
+            found, local_connectivity=model.local_connectivity, n_threads=model._n_threads
+        )
+    else:
+        scales = construct.umap_scales(
+            np.hstack([own, found.outgoing]),
+            local_connectivity=model.local_connectivity,
+            n_neighbors=target_k,
+            overall=model._mean_distance,
+            n_threads=model._n_threads,
+        )
     if model._given_scale is not None:
         given = _new_scale(model, local_scale, X.shape[0])[new]
         sigma = construct.relative_scale(given, model._density_sigmas, among=model._given_scale)
@@ -186,6 +196,8 @@ def _find(model, rows, training, incoming):
                 "point i to training point j and E[i, j] the distance from j to i."
             )
         _check_distances("X", rows)
+        if getattr(model, "_digraph", None) is not None:
+            return construct.new_edges(rows, rows if incoming is None else incoming)
         return construct.precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
     if model._knn_search_index is not None:
         return construct.searched_new_neighbors(model._knn_search_index, rows, k)

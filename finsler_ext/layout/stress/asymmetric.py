@@ -3,14 +3,17 @@
     L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²
 
 The cross terms of F² do not cancel as they do for symmetric weights, so D and w are read in both
-directions. A majoriser still exists. With u = y_j − y_i, the Hessian of F²/2 is at most
-(1 + ω)² I, so that F² lies below its tangent plus (1 + ω)² ‖Δu‖², and −2 w D F lies below its own
-tangent (Cauchy–Schwarz). With V the Laplacian of (w + wᵀ)/2 and g = −∇L/4 the sum of both is
+directions. So is the slope in any other space. In a Randers space a majoriser still exists. With
+u = y_j − y_i, the Hessian of F²/2 is at most (1 + ω)² I, so that F² lies below its tangent plus
+(1 + ω)² ‖Δu‖², and −2 w D F lies below its own tangent (Cauchy–Schwarz). With V the Laplacian of
+(w + wᵀ)/2 and g = −∇L/4 the sum of both is
 
     L(Y) − 4 tr(gᵀ ΔY) + 2 (1 + ω)² tr(ΔYᵀ V ΔY),   lowest at   ΔY = V† g / (1 + ω)².
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 from numba import njit
@@ -18,6 +21,7 @@ from numba import njit
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.laplacian import LaplacianSolver
 from finsler_ext.layout.stress.objective import TINY, Slope
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["AsymmetricStress"]
 
@@ -26,7 +30,7 @@ BLOCK_ROWS = 256
 
 
 class AsymmetricStress:
-    """Directed dissimilarities with weights of their own for each direction."""
+    """Directed dissimilarities with weights of their own for each direction, in any space."""
 
     shortest_step = 1.0
 
@@ -36,8 +40,9 @@ class AsymmetricStress:
         weights: np.ndarray,
         unit: float,
         solver: LaplacianSolver | None = None,
+        space: Space = RANDERS,
     ):
-        self.unit, self.dtype, self.n_points = unit, D.dtype, len(D)
+        self.space, self.unit, self.dtype, self.n_points = space, unit, D.dtype, len(D)
         self.solver = solver
         self.there = np.ascontiguousarray(D / D.dtype.type(unit))
         self.back = np.ascontiguousarray(self.there.T)
@@ -51,7 +56,7 @@ class AsymmetricStress:
         downhill = np.empty((self.n_points, position.shape[0]))
         stress = np.empty(self.n_points)
         pool.run(
-            _slope_kernel,
+            slope_kernel(self.space.forward),
             np.ascontiguousarray(position),
             self.there,
             self.back,
@@ -65,9 +70,9 @@ class AsymmetricStress:
 
     def step(self, here: Slope, omega: float) -> np.ndarray:
         """Y⁺ − Y of shape (m, n), with the solver of the mean weights."""
-        if self.solver is None:
-            raise ValueError("A step needs the solver of (w + wᵀ)/2.")
-        return self.solver.solve(here.downhill) / (1.0 + omega) ** 2
+        if self.solver is None or self.space.majoriser is None:
+            raise ValueError("A step needs the solver of (w + wᵀ)/2, and a space with a majoriser.")
+        return self.solver.solve(here.downhill) / self.space.majoriser.bound(omega)
 
     def drift_pull(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
@@ -83,35 +88,46 @@ class AsymmetricStress:
         return square, pull
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"})
-def _slope_kernel(start, stop, position, there, back, w_there, w_back, omega, downhill, stress):
-    """−∇L/4 of the rows, and the stress of their out-edges."""
-    n_components, n = position.shape
-    last = n_components - 1
-    along = np.empty(n)
-    for i in range(start, stop):
-        for j in range(n):
-            along[j] = 0.0
-        for c in range(n_components):
-            own, other = position[c, i], position[c]
+@cache
+def slope_kernel(forward):
+    """Stress and slope of the rows, in one space."""
+
+    @njit(
+        nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"}
+    )
+    def sum_slopes(start, stop, position, there, back, w_there, w_back, omega, downhill, stress):
+        """−∇L/4 of the rows, and the stress of their out-edges."""
+        n_components, n = position.shape
+        last = n_components - 1
+        along = np.empty(n)
+        for i in range(start, stop):
             for j in range(n):
-                step = own - other[j]
-                along[j] += step * step
-        own, other = position[last, i], position[last]
-        misfit, lift = 0.0, 0.0
-        for j in range(n):
-            length = np.sqrt(along[j])
-            rise = omega * (other[j] - own)
-            out = length + rise - there[i, j]
-            into = length - rise - back[i, j]
-            misfit += w_there[i, j] * out * out
-            lift += w_there[i, j] * out - w_back[i, j] * into
-            along[j] = (w_there[i, j] * out + w_back[i, j] * into) / (length + TINY)
-        for c in range(n_components):
-            own, other = position[c, i], position[c]
-            total = 0.0
+                along[j] = 0.0
+            for c in range(n_components):
+                own, other = position[c, i], position[c]
+                for j in range(n):
+                    step = own - other[j]
+                    along[j] += step * step
+            own, other = position[last, i], position[last]
+            misfit, lift = 0.0, 0.0
             for j in range(n):
-                total += along[j] * (own - other[j])
-            downhill[i, c] = -0.5 * total
-        downhill[i, last] += 0.5 * omega * lift
-        stress[i] = misfit
+                length = np.sqrt(along[j])
+                rise = other[j] - own
+                distance, along_out, up_out = forward(length, rise, omega)
+                out = distance - there[i, j]
+                distance, along_in, up_in = forward(length, -rise, omega)
+                into = distance - back[i, j]
+                misfit += w_there[i, j] * out * out
+                out, into = w_there[i, j] * out, w_back[i, j] * into
+                lift += out * up_out - into * up_in
+                along[j] = (out * along_out + into * along_in) / (length + TINY)
+            for c in range(n_components):
+                own, other = position[c, i], position[c]
+                total = 0.0
+                for j in range(n):
+                    total += along[j] * (own - other[j])
+                downhill[i, c] = -0.5 * total
+            downhill[i, last] += 0.5 * omega * lift
+            stress[i] = misfit
+
+    return sum_slopes

@@ -1,6 +1,6 @@
 """omega_norm="auto" for MDS: the drift at which the stress is lowest.
 
-For a layout Y the stress is quadratic in the drift, lowest at
+For a layout Y in a Randers space the stress is quadratic in the drift, lowest at
 
     ω(Y) = Σ w (D_ij − d_ij)(h_j − h_i) / Σ w (h_j − h_i)².
 
@@ -15,6 +15,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+
+from finsler_ext._threads import RowPool
+from finsler_ext.spaces import Space
 
 __all__ = [
     "LARGEST_DRIFT",
@@ -25,9 +29,11 @@ __all__ = [
     "next_drift",
     "search_drift",
     "suited_drift",
+    "suited_length",
 ]
 
-# A drift of 1 would let points be at distance 0 from others; the search ends here.
+# A Randers drift of 1 would let points be at distance 0 from others; the search ends here, or at
+# this share of the largest drift of another space.
 LARGEST_DRIFT = 0.95
 # Short fits that find where to start, and fits of the search itself. With the one that compares
 # the number of columns a search costs less than five fits.
@@ -69,7 +75,24 @@ def suited_drift(problem, position: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(square, pull, rcond=None)[0]
 
 
-def search_drift(fit: Callable[[float], tuple[float, float]], first: float) -> DriftSearch:
+def suited_length(problem, position: np.ndarray, space: Space, pool: RowPool) -> float:
+    """The drift along the last axis at which the stress of a layout of shape (n, m) is lowest."""
+    place = np.ascontiguousarray(position.T) / problem.unit
+    if space.majoriser is not None:  # the stress is quadratic in the drift
+        square, pull = problem.drift_pull(place)
+        return float(pull[-1] / square[-1, -1]) if square[-1, -1] > 0 else 0.0
+    found = minimize_scalar(
+        lambda omega: problem.slope(place, omega, pool).stress,
+        bounds=(0.0, LARGEST_DRIFT * space.limit),
+        method="bounded",
+        options={"xatol": PRECISION},
+    )
+    return float(found.x)
+
+
+def search_drift(
+    fit: Callable[[float], tuple[float, float]], first: float, largest: float = LARGEST_DRIFT
+) -> DriftSearch:
     """Find the drift at which a layout settles that suits this drift best.
 
     Parameters
@@ -78,6 +101,8 @@ def search_drift(fit: Callable[[float], tuple[float, float]], first: float) -> D
         Lays out at a drift; returns the stress and the drift that suits the layout best.
     first : float
         Where to start.
+    largest : float
+        Where the search ends.
 
     Examples
     --------
@@ -86,10 +111,10 @@ def search_drift(fit: Callable[[float], tuple[float, float]], first: float) -> D
     0.37
     """
     trials: list[DriftTrial] = []
-    omega = float(np.clip(first, 0.0, LARGEST_DRIFT))
+    omega = float(np.clip(first, 0.0, largest))
     for _ in range(MOST_TRIALS):
         trials.append(DriftTrial(omega, *fit(omega)))
-        step = next_drift(trials) - omega
+        step = next_drift(trials, largest) - omega
         if abs(step) <= max(PRECISION, RELATIVE_PRECISION * omega):
             break
         omega += step
@@ -98,7 +123,7 @@ def search_drift(fit: Callable[[float], tuple[float, float]], first: float) -> D
     return DriftSearch(chosen.omega_norm, tuple(trials))
 
 
-def next_drift(trials: list[DriftTrial]) -> float:
+def next_drift(trials: list[DriftTrial], largest: float = LARGEST_DRIFT) -> float:
     """Where ω(Y) − ω would vanish if it were linear (secant, within what is known)."""
     last = trials[-1]
     wish = last.suited - last.omega_norm
@@ -109,5 +134,5 @@ def next_drift(trials: list[DriftTrial]) -> float:
         slope = (wish - (before.suited - before.omega_norm)) / run if run else 0.0
         stride = min(-1.0 / slope, LONGEST_STRIDE) if slope < 0 else LONGEST_STRIDE
     low = max((t.omega_norm for t in trials if t.suited > t.omega_norm), default=0.0)
-    high = min((t.omega_norm for t in trials if t.suited < t.omega_norm), default=LARGEST_DRIFT)
+    high = min((t.omega_norm for t in trials if t.suited < t.omega_norm), default=largest)
     return float(np.clip(last.omega_norm + stride * wish, min(low, high), max(low, high)))

@@ -24,6 +24,8 @@ from numba import njit
 
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.laplacian import LaplacianSolver, UniformLaplacian, solver_of
+from finsler_ext.spaces.base import Majoriser
+from finsler_ext.spaces.randers import RANDERS
 
 __all__ = ["Slope", "StressProblem", "slope", "stress_problem"]
 
@@ -62,6 +64,8 @@ class StressProblem:
     """Σ w over all ordered pairs."""
     unit: float
     solver: LaplacianSolver
+    majoriser: Majoriser | None = RANDERS.majoriser
+    """Of the space, F being d + ω z there."""
     shortest_step: ClassVar[float] = 1.0
     """A whole step of the majorisation always lowers the stress."""
 
@@ -90,7 +94,9 @@ class StressProblem:
     def step(self, here: Slope, omega: float) -> np.ndarray:
         """The step Y⁺ − Y of the majorisation, of shape (m, n)."""
         move = self.solver.solve(here.downhill)
-        move[-1] /= 1.0 + omega**2
+        if self.majoriser is None:
+            raise ValueError("A step needs a space with a majoriser.")
+        move[-1] /= self.majoriser.height(omega)
         return move
 
     def drift_pull(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

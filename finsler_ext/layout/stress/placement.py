@@ -1,6 +1,6 @@
 """Places for new points: the same stress against fixed ones.
 
-For one new point y, with F(y, y_j) = d_j + ω (h_j − h) and F(y_j, y) = d_j − ω (h_j − h),
+For one new point y, with F the distance of the space,
 
     L(y) = Σ_j (F(y, y_j) − D_out_j)² + Σ_j (F(y_j, y) − D_in_j)²
 
@@ -9,10 +9,14 @@ is minimised by damped Gauss–Newton steps (Levenberg–Marquardt), which only 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from finsler_ext._threads import RowPool
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
 
@@ -32,6 +36,7 @@ def place_points(
     incoming: np.ndarray,
     omega_norm: float,
     n_threads: int = 1,
+    space: Space = RANDERS,
 ) -> np.ndarray:
     """Positions of new points, of shape (n_new, m).
 
@@ -50,43 +55,49 @@ def place_points(
     if extent > 0 and not SMALL < extent < LARGE:
         unit = 2.0 ** int(np.frexp(extent)[1])  # rounds nothing
         fixed, outgoing, incoming = fixed / unit, outgoing / unit, incoming / unit
-        return unit * place_points(fixed, outgoing, incoming, omega_norm, n_threads)
+        return unit * place_points(fixed, outgoing, incoming, omega_norm, n_threads, space)
     placed = np.empty((len(outgoing), fixed.shape[1]))
     with RowPool(len(outgoing), n_threads) as pool:
-        pool.run(_place, fixed, outgoing, incoming, float(omega_norm), placed)
+        pool.run(place_kernel(space.forward), fixed, outgoing, incoming, float(omega_norm), placed)
     return placed
 
 
-@njit(nogil=True, cache=True)
-def _place(start, stop, fixed, outgoing, incoming, omega, placed):
-    n, m = fixed.shape
-    nearness = np.empty(n)
-    for i in range(start, stop):
-        out, into = outgoing[i], incoming[i]
-        for j in range(n):
-            total, count = 0.0, 0
-            if not np.isnan(out[j]):
-                total, count = total + out[j], count + 1
-            if not np.isnan(into[j]):
-                total, count = total + into[j], count + 1
-            nearness[j] = total / count if count > 0 else np.inf
-        nearest = np.argsort(nearness)[:NEAREST]
-        y = np.zeros(m)
-        if nearness[nearest[0]] == 0.0:  # a twin: start where it is
-            y += fixed[nearest[0]]
-        else:
-            for j in nearest:
-                y += fixed[j] / len(nearest)
-        _descend(y, fixed, out, into, omega)
-        placed[i] = y
+@cache
+def place_kernel(forward):
+    """``kernel(start, stop, …)`` places rows ``start:stop`` in one space."""
+
+    @njit(nogil=True, cache=True)
+    def place(start, stop, fixed, outgoing, incoming, omega, placed):
+        n, m = fixed.shape
+        nearness = np.empty(n)
+        for i in range(start, stop):
+            out, into = outgoing[i], incoming[i]
+            for j in range(n):
+                total, count = 0.0, 0
+                if not np.isnan(out[j]):
+                    total, count = total + out[j], count + 1
+                if not np.isnan(into[j]):
+                    total, count = total + into[j], count + 1
+                nearness[j] = total / count if count > 0 else np.inf
+            nearest = np.argsort(nearness)[:NEAREST]
+            y = np.zeros(m)
+            if nearness[nearest[0]] == 0.0:  # a twin: start where it is
+                y += fixed[nearest[0]]
+            else:
+                for j in nearest:
+                    y += fixed[j] / len(nearest)
+            _descend(forward, y, fixed, out, into, omega)
+            placed[i] = y
+
+    return place
 
 
-@njit(nogil=True, cache=True)
-def _descend(y, fixed, out, into, omega):
+@register_jitable
+def _descend(forward, y, fixed, out, into, omega):
     m = fixed.shape[1]
     normal, matrix = np.empty((m, m)), np.empty((m, m))
     gradient, trial = np.empty(m), np.empty(m)
-    stress = _linearise(y, fixed, out, into, omega, normal, gradient)
+    stress = _linearise(forward, y, fixed, out, into, omega, normal, gradient)
     damping = 1e-3
     for _ in range(MAX_STEPS):
         for a in range(m):
@@ -96,11 +107,11 @@ def _descend(y, fixed, out, into, omega):
         step = np.linalg.solve(matrix, gradient)
         for c in range(m):
             trial[c] = y[c] - step[c]
-        reached = _stress(trial, fixed, out, into, omega)
+        reached = _stress(forward, trial, fixed, out, into, omega)
         if reached < stress:
             gain = stress - reached
             y[:] = trial
-            stress = _linearise(y, fixed, out, into, omega, normal, gradient)
+            stress = _linearise(forward, y, fixed, out, into, omega, normal, gradient)
             damping = max(0.1 * damping, 1e-12)
             if gain <= GAIN * stress:
                 return
@@ -110,8 +121,8 @@ def _descend(y, fixed, out, into, omega):
                 return
 
 
-@njit(nogil=True, cache=True)
-def _stress(y, fixed, out, into, omega):
+@register_jitable
+def _stress(forward, y, fixed, out, into, omega):
     n, m = fixed.shape
     total = 0.0
     for j in range(n):
@@ -119,16 +130,16 @@ def _stress(y, fixed, out, into, omega):
         for c in range(m):
             square += (y[c] - fixed[j, c]) ** 2
         length = np.sqrt(square)
-        rise = omega * (fixed[j, m - 1] - y[m - 1])
+        rise = fixed[j, m - 1] - y[m - 1]
         if not np.isnan(out[j]):
-            total += (length + rise - out[j]) ** 2
+            total += (forward(length, rise, omega)[0] - out[j]) ** 2
         if not np.isnan(into[j]):
-            total += (length - rise - into[j]) ** 2
+            total += (forward(length, -rise, omega)[0] - into[j]) ** 2
     return total
 
 
-@njit(nogil=True, cache=True)
-def _linearise(y, fixed, out, into, omega, normal, gradient):
+@register_jitable
+def _linearise(forward, y, fixed, out, into, omega, normal, gradient):
     """Σ J Jᵀ and Σ J f over the residuals f, and the stress."""
     n, m = fixed.shape
     normal[:], gradient[:] = 0.0, 0.0
@@ -142,18 +153,21 @@ def _linearise(y, fixed, out, into, omega, normal, gradient):
         length = np.sqrt(square)
         for c in range(m):
             unit[c] /= length + TINY
-        rise = omega * (fixed[j, m - 1] - y[m - 1])
+        rise = fixed[j, m - 1] - y[m - 1]
         for way in range(2):
             sign = 1.0 - 2.0 * way
             wanted = out[j] if way == 0 else into[j]
             if np.isnan(wanted):
                 continue
-            residual = length + sign * rise - wanted
+            distance, along, up = forward(length, sign * rise, omega)
+            residual = distance - wanted
             total += residual**2
-            unit[m - 1] -= sign * omega
+            # J = along · (unit ∓ (up/along) ω e_m)
+            tilt = sign * omega * (up / along)
+            unit[m - 1] -= tilt
             for a in range(m):
-                gradient[a] += unit[a] * residual
+                gradient[a] += along * unit[a] * residual
                 for b in range(m):
-                    normal[a, b] += unit[a] * unit[b]
-            unit[m - 1] += sign * omega
+                    normal[a, b] += along * unit[a] * (along * unit[b])
+            unit[m - 1] += tilt
     return total

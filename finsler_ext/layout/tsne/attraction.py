@@ -5,11 +5,13 @@ Every point sees its out-edges and its in-edges side by side, on the union of bo
     ∂/∂y_i = (ν+1)/ν Σ_j { p_ij t_ij F_ij [(y_i − y_j)/d_ij − ω]
                          + p_ji t_ji F_ji [(y_i − y_j)/d_ij + ω] },
 
-with t = 1/(1 + F²/ν). Rows write only their own gradient.
+with t = 1/(1 + F²/ν). The brackets are ∂F/∂y_i in a Randers space. Rows write only their own
+gradient.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from numba import njit
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.tsne.kernel import TINY, kernel_constants
 from finsler_ext.layout.tsne.octree import padded
-from finsler_ext.spaces.randers import incoming, outgoing
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["EdgePairs", "attraction", "edge_pairs", "edge_pairs_to_new"]
 
@@ -118,6 +120,7 @@ def attraction(
     *,
     omega_norm: float,
     dof: float,
+    space: Space = RANDERS,
     with_cost: bool = False,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -145,79 +148,102 @@ def attraction(
     gradient = np.empty_like(at)
     cost = np.zeros(at.shape[1])
     constants = kernel_constants(dof, omega_norm, at.dtype)
-    attract = _attract_3d if len(point) == 3 else _attract
+    kernel = attract_kernel_3d if len(point) == 3 else attract_kernel
+    edges = (at, point, pairs.indptr, pairs.other, out, into, constants)
     with RowPool(at.shape[1], n_threads) as pool:
-        pool.run(attract, at, point, pairs.indptr, pairs.other, out, into, constants, gradient)
+        pool.run(kernel(space.forward), *edges, gradient)
         if with_cost:
-            pool.run(_cost, at, point, pairs.indptr, pairs.other, out, into, constants, cost)
+            pool.run(cost_kernel(space.forward), *edges, cost)
     return gradient if m >= 3 else gradient[[*range(m - 1), 2]], cost
 
 
 # Reductions may be reordered for speed only in a loop that stores nothing: where a loop stores,
 # the compiler keeps a second version of it for arrays that might overlap, which one runs depends
 # on where they lie in memory, and the two differ in the last bits.
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
-def _attract_3d(start, stop, at, point, indptr, other, out, into, constants, gradient):
-    omega, inverse_dof, power, one = constants
-    px, py, pz = point[0], point[1], point[2]
-    scale = (power + power) * inverse_dof
-    for i in range(start, stop):
-        x, y, z = at[0, i], at[1, i], at[2, i]
-        gx = gy = gz = up = one - one
-        for e in range(indptr[i], indptr[i + 1]):
-            j = other[e]
-            dx, dy, rise = x - px[j], y - py[j], z - pz[j]
-            d = np.sqrt(dx * dx + dy * dy + rise * rise)
-            there, back = outgoing(d, rise, omega), incoming(d, rise, omega)
-            pull_out = out[e] * there / (one + there * there * inverse_dof)
-            pull_in = into[e] * back / (one + back * back * inverse_dof)
-            along = (pull_out + pull_in) / (d + TINY * one)
-            gx += along * dx
-            gy += along * dy
-            gz += along * rise
-            up += pull_in - pull_out
-        gradient[0, i] = scale * gx
-        gradient[1, i] = scale * gy
-        gradient[2, i] = scale * (gz + omega * up)
+@cache
+def attract_kernel_3d(forward):
+    """The gradient in three dimensions, for one space."""
+
+    @njit(
+        nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}
+    )
+    def attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
+        omega, inverse_dof, power, one = constants
+        px, py, pz = point[0], point[1], point[2]
+        scale = (power + power) * inverse_dof
+        for i in range(start, stop):
+            x, y, z = at[0, i], at[1, i], at[2, i]
+            gx = gy = gz = up = one - one
+            for e in range(indptr[i], indptr[i + 1]):
+                j = other[e]
+                dx, dy, rise = x - px[j], y - py[j], z - pz[j]
+                d = np.sqrt(dx * dx + dy * dy + rise * rise)
+                there, along_out, up_out = forward(d, -rise, omega)
+                back, along_in, up_in = forward(d, rise, omega)
+                pull_out = out[e] * there / (one + there * there * inverse_dof)
+                pull_in = into[e] * back / (one + back * back * inverse_dof)
+                along = (pull_out * along_out + pull_in * along_in) / (d + TINY * one)
+                gx += along * dx
+                gy += along * dy
+                gz += along * rise
+                up += pull_in * up_in - pull_out * up_out
+            gradient[0, i] = scale * gx
+            gradient[1, i] = scale * gy
+            gradient[2, i] = scale * (gz + omega * up)
+
+    return attract
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
-    m = point.shape[0]
-    omega, inverse_dof, power, one = constants
-    scale = (power + power) * inverse_dof
-    for i in range(start, stop):
-        for c in range(m):
-            gradient[c, i] = 0
-        for e in range(indptr[i], indptr[i + 1]):
-            j = other[e]
-            square = one - one
+@cache
+def attract_kernel(forward):
+    """The same in any dimension."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
+        m = point.shape[0]
+        omega, inverse_dof, power, one = constants
+        scale = (power + power) * inverse_dof
+        for i in range(start, stop):
             for c in range(m):
-                square += (at[c, i] - point[c, j]) ** 2
-            d = np.sqrt(square)
-            rise = at[m - 1, i] - point[m - 1, j]
-            there, back = outgoing(d, rise, omega), incoming(d, rise, omega)
-            pull_out = out[e] * there / (one + there * there * inverse_dof)
-            pull_in = into[e] * back / (one + back * back * inverse_dof)
-            along = scale * (pull_out + pull_in) / (d + TINY * one)
-            for c in range(m):
-                gradient[c, i] += along * (at[c, i] - point[c, j])
-            gradient[m - 1, i] += scale * omega * (pull_in - pull_out)
+                gradient[c, i] = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = other[e]
+                square = one - one
+                for c in range(m):
+                    square += (at[c, i] - point[c, j]) ** 2
+                d = np.sqrt(square)
+                rise = at[m - 1, i] - point[m - 1, j]
+                there, along_out, up_out = forward(d, -rise, omega)
+                back, along_in, up_in = forward(d, rise, omega)
+                pull_out = out[e] * there / (one + there * there * inverse_dof)
+                pull_in = into[e] * back / (one + back * back * inverse_dof)
+                along = scale * (pull_out * along_out + pull_in * along_in) / (d + TINY * one)
+                for c in range(m):
+                    gradient[c, i] += along * (at[c, i] - point[c, j])
+                gradient[m - 1, i] += scale * omega * (pull_in * up_in - pull_out * up_out)
+
+    return attract
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _cost(start, stop, at, point, indptr, other, out, into, constants, cost):
-    m = point.shape[0]
-    omega, inverse_dof, power, _ = constants
-    for i in range(start, stop):
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            square = 0.0
-            for c in range(m):
-                square += (at[c, i] - point[c, other[e]]) ** 2
-            d = np.sqrt(square)
-            rise = at[m - 1, i] - point[m - 1, other[e]]
-            there, back = outgoing(d, rise, omega), incoming(d, rise, omega)
-            total += out[e] * np.log1p(there * there * inverse_dof)
-            total += into[e] * np.log1p(back * back * inverse_dof)
-        cost[i] = power * total
+@cache
+def cost_kernel(forward):
+    """The cost of every row, for one space."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def sum_cost(start, stop, at, point, indptr, other, out, into, constants, cost):
+        m = point.shape[0]
+        omega, inverse_dof, power, _ = constants
+        for i in range(start, stop):
+            total = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                square = 0.0
+                for c in range(m):
+                    square += (at[c, i] - point[c, other[e]]) ** 2
+                d = np.sqrt(square)
+                rise = at[m - 1, i] - point[m - 1, other[e]]
+                there, back = forward(d, -rise, omega)[0], forward(d, rise, omega)[0]
+                total += out[e] * np.log1p(there * there * inverse_dof)
+                total += into[e] * np.log1p(back * back * inverse_dof)
+            cost[i] = power * total
+
+    return sum_cost

@@ -1,6 +1,6 @@
 """Repulsion by summing over all pairs: the reference, and the fastest way for a few points.
 
-Any number of dimensions; the sums are those of `finsler_ext.layout.tsne.tree`.
+Any space and any number of dimensions; the sums are those of `finsler_ext.layout.tsne.tree`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.tsne.kernel import even_kernel, kernel_constants, kernel_kind
+from finsler_ext.layout.tsne.kernel import TINY, kernel_constants, kernel_kind
 from finsler_ext.layout.tsne.octree import padded
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["exact_repulsion"]
 
@@ -22,6 +23,7 @@ def exact_repulsion(
     *,
     omega_norm: float,
     dof: float,
+    space: Space = RANDERS,
     targets: np.ndarray | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +34,8 @@ def exact_repulsion(
     point : array of shape (m, n)
         Positions, one row per coordinate, the height last.
     omega_norm, dof : float
+    space : Space
+        Without an even kernel, both directions of every pair are computed.
     targets : array of shape (m, n_targets), optional
         Sum over all points at these positions instead.
     n_threads : int
@@ -47,10 +51,14 @@ def exact_repulsion(
     value = np.empty(at.shape[1], dtype=point.dtype)
     force = np.empty((max(m, 3), at.shape[1]), dtype=point.dtype)
     constants = kernel_constants(dof, omega_norm, point.dtype)
-    kernel = all_pairs_kernel(kernel_kind(dof))
+    if space.even_kernel is None:
+        kernel = both_ways_kernel(space.forward)
+    else:
+        kernel = all_pairs_kernel(space.even_kernel, kernel_kind(dof))
     if m <= 3:
         at, point = padded(at.T, point.dtype), padded(point.T, point.dtype)
-        kernel = all_pairs_kernel_3d(kernel_kind(dof))
+        if space.even_kernel is not None:
+            kernel = all_pairs_kernel_3d(space.even_kernel, kernel_kind(dof))
     with RowPool(at.shape[1], n_threads, heavy=True) as pool:
         pool.run(kernel, at, point, constants, value, force)
     if targets is None:
@@ -60,7 +68,7 @@ def exact_repulsion(
 
 # As in `tsne_attraction`: sums are reordered only in a loop that stores nothing.
 @cache
-def all_pairs_kernel_3d(kind: int):
+def all_pairs_kernel_3d(even_kernel, kind: int):
     """``kernel(start, stop, at, point, constants, value, force)`` for one form of W."""
 
     @njit(
@@ -87,7 +95,7 @@ def all_pairs_kernel_3d(kind: int):
 
 
 @cache
-def all_pairs_kernel(kind: int):
+def all_pairs_kernel(even_kernel, kind: int):
     """The same in any dimension."""
 
     @njit(nogil=True, cache=True, error_model="numpy")
@@ -109,6 +117,42 @@ def all_pairs_kernel(kind: int):
                 for c in range(m):
                     force[c, i] += along * (at[c, i] - point[c, j])
                 force[m - 1, i] += up
+            value[i] = total
+
+    return sum_all
+
+
+@cache
+def both_ways_kernel(forward):
+    """The same for a space without an even kernel: W and ∇W from either direction."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def sum_all(start, stop, at, point, constants, value, force):
+        m, n = point.shape
+        omega, inverse_dof, power, one = constants
+        scale = (power + power) * inverse_dof
+        for i in range(start, stop):
+            total = one - one
+            for c in range(m):
+                force[c, i] = 0
+            for j in range(n):
+                square = one - one
+                for c in range(m):
+                    square += (at[c, i] - point[c, j]) ** 2
+                d = np.sqrt(square)
+                rise = at[m - 1, i] - point[m - 1, j]
+                out, along_out, up_out = forward(d, -rise, omega)
+                into, along_in, up_in = forward(d, rise, omega)
+                near_out = one / (one + out * out * inverse_dof)
+                near_in = one / (one + into * into * inverse_dof)
+                w_out, w_in = near_out**power, near_in**power
+                total += w_out + w_in
+                # dw/dF = −(ν+1)/ν F w/(1 + F²/ν)
+                w_out, w_in = scale * out * w_out * near_out, scale * into * w_in * near_in
+                along = (w_out * along_out + w_in * along_in) / (d + TINY * one)
+                for c in range(m):
+                    force[c, i] -= along * (at[c, i] - point[c, j])
+                force[m - 1, i] += omega * (w_out * up_out - w_in * up_in)
             value[i] = total
 
     return sum_all

@@ -3,7 +3,8 @@
     L(Y) = Σ p_ij ln(p_ij/q_ij),   q_ij = (1 + F_ij²/ν)^{−(ν+1)/2}/Z
 
 The gradient is attraction over the sparse edges, both directions side by side, plus ∇ ln Z,
-which sees the drift only through an even kernel.
+which sees the drift only through an even kernel. A space without a smooth one is summed over all
+pairs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from finsler_ext.layout.tsne.grid import GridPlan, KernelStore, grid_repulsion, 
 from finsler_ext.layout.tsne.octree import build_octree, padded
 from finsler_ext.layout.tsne.spline_grid import GRID_DIMENSIONS
 from finsler_ext.layout.tsne.tree import tree_repulsion
-from finsler_ext.spaces.randers import check_omega_norm
+from finsler_ext.spaces import RANDERS, SPACES, Space, find_space
 
 __all__ = ["METHODS", "FinslerGradient", "check_dof", "choose_method"]
 
@@ -76,13 +77,15 @@ def check_dof(dof) -> float:
     return value
 
 
-def choose_method(method: str, n_samples: int, n_components: int) -> str:
+def choose_method(method: str, n_samples: int, n_components: int, space: Space = RANDERS) -> str:
     """Resolve "auto" and refuse what cannot be done."""
     method = ALIASES.get(method, method)
     if method not in METHODS:
         raise ValueError(
             f"negative_gradient_method must be one of {METHODS} or a callable, got {method!r}."
         )
+    if space.even_kernel is None:
+        return _all_pairs(method, n_samples, f"space={space.name!r}")
     if method == "fft" and n_components > GRID_DIMENSIONS:
         raise ValueError(
             f"negative_gradient_method='fft' works in up to {GRID_DIMENSIONS} dimensions, got "
@@ -90,18 +93,11 @@ def choose_method(method: str, n_samples: int, n_components: int) -> str:
             "tree. Use 'auto'."
         )
     if n_components > TREE_DIMENSIONS:
-        if method == "bh":
-            raise ValueError(
-                f"negative_gradient_method='bh' works in up to {TREE_DIMENSIONS} dimensions, got "
-                f"n_components={n_components}. Use 'exact' or 'auto'."
-            )
-        if n_samples > EXACT_UP_TO:
-            raise ValueError(
-                f"n_components={n_components}: more than {TREE_DIMENSIONS} dimensions are summed "
-                f"over all pairs, which is offered up to {EXACT_UP_TO} points; X has {n_samples}. "
-                f"Use n_components={TREE_DIMENSIONS} or fewer, or a subset of the points."
-            )
-        return "exact"
+        return _all_pairs(
+            method,
+            n_samples,
+            f"n_components={n_components} (more than {TREE_DIMENSIONS} dimensions)",
+        )
     if method == "auto":
         if n_samples < EXACT_BELOW:
             return "exact"
@@ -109,8 +105,23 @@ def choose_method(method: str, n_samples: int, n_components: int) -> str:
     return method
 
 
+def _all_pairs(method: str, n_samples: int, why: str) -> str:
+    if method not in ("auto", "exact"):
+        raise ValueError(
+            f"negative_gradient_method={method!r} is not available with {why}, whose repulsion "
+            "is summed over all pairs. Use 'exact' or 'auto'."
+        )
+    if n_samples > EXACT_UP_TO:
+        raise ValueError(
+            f"{why}: its repulsion is summed over all pairs, which is offered up to "
+            f"{EXACT_UP_TO} points; X has {n_samples}. Use n_components={TREE_DIMENSIONS} or fewer "
+            "in the space 'randers', or a subset of the points."
+        )
+    return "exact"
+
+
 class FinslerGradient:
-    """openTSNE's ``negative_gradient_method`` for a Randers space.
+    """openTSNE's ``negative_gradient_method`` for a space with a drift.
 
     Called as ``gradient(embedding, P, dof=…, bh_params=…, n_jobs=…, should_eval_error=…)``;
     returns the KL divergence (0 unless asked for) and a quarter of its gradient, as openTSNE's
@@ -120,13 +131,14 @@ class FinslerGradient:
 
     Parameters
     ----------
-    omega_norm : float in [0, 1)
+    omega_norm : float
     method : {"auto", "exact", "bh", "fft"}
         "exact" computes in double precision, "bh" in single precision: its own error is
         thousands of times larger than the rounding. "fft" is a grid, in one or two dimensions;
         a step whose layout would need too large a grid is computed by "bh", and so is the
         placing of new points, whose sums must not depend on each other. "auto" takes what is
         fastest, decided by the number of points and, for every step, the extent of the layout.
+    space : Space or str
 
     Attributes
     ----------
@@ -134,8 +146,9 @@ class FinslerGradient:
         Steps computed by each method so far.
     """
 
-    def __init__(self, omega_norm: float, method: str = "auto"):
-        self.omega_norm = check_omega_norm(omega_norm)
+    def __init__(self, omega_norm: float, method: str = "auto", space: Space | str = RANDERS):
+        self.space = find_space(space)
+        self.omega_norm = self.space.check_drift(omega_norm)
         self.method = method
         self._forget()
 
@@ -146,10 +159,13 @@ class FinslerGradient:
         self.used: Counter[str] = Counter()
 
     def __getstate__(self):
-        return {"omega_norm": self.omega_norm, "method": self.method}
+        known = SPACES.get(self.space.name) == self.space
+        space = self.space.name if known else self.space  # a file holds names, not functions
+        return {"omega_norm": self.omega_norm, "method": self.method, "space": space}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self.space = find_space(state.get("space", RANDERS))  # version 0.1.0 had no other
         self._forget()
 
     def __call__(
@@ -168,32 +184,32 @@ class FinslerGradient:
         position = np.asarray(embedding)
         fixed = position if reference_embedding is None else np.asarray(reference_embedding)
         partial = reference_embedding is not None
-        method = choose_method(self.method, len(fixed), position.shape[1])
+        method = choose_method(self.method, len(fixed), position.shape[1], self.space)
         dtype = np.float64 if method == "exact" else np.float32
 
         point = np.ascontiguousarray(fixed.T, dtype=dtype)
         at = np.ascontiguousarray(position.T, dtype=dtype) if partial else point
-        space = {"omega_norm": self.omega_norm, "dof": dof}
+        kernel = {"omega_norm": self.omega_norm, "dof": dof, "space": self.space}
         pairs, out, into = self._edges(P, len(fixed) if partial else None, dtype)
         pull, cost = attraction(
-            at, point, pairs, out, into, **space, with_cost=should_eval_error, n_threads=n_threads
+            at, point, pairs, out, into, **kernel, with_cost=should_eval_error, n_threads=n_threads
         )
         targets = at if partial else None
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
             settings = {**(fft_params or {}), "tight": float(P.data.sum()) > EXAGGERATED}
-            plan = self._affordable(plan_grid(whole, **space, **settings), len(position))
+            plan = self._affordable(plan_grid(whole, **kernel, **settings), len(position))
         if method == "exact":
-            value, push = exact_repulsion(point, **space, targets=targets, n_threads=n_threads)
+            value, push = exact_repulsion(point, **kernel, targets=targets, n_threads=n_threads)
         elif plan is not None:
             value, push = grid_repulsion(
-                whole, plan, **space, store=self._kernels, n_threads=n_threads
+                whole, plan, **kernel, store=self._kernels, n_threads=n_threads
             )
         else:
             method = "bh"
             theta = 0.5 if bh_params is None else bh_params["theta"]
-            value, push = _by_tree(point, targets, space, theta, n_threads)
+            value, push = _by_tree(point, targets, kernel, theta, n_threads)
 
         self.used[method] += 1
 
@@ -229,14 +245,14 @@ class FinslerGradient:
         return (pairs, *self._values[1])
 
 
-def _by_tree(point, targets, space, theta, n_threads):
+def _by_tree(point, targets, kernel, theta, n_threads):
     m = len(point)
     tree = build_octree(padded(point.T, np.float32))
     if m == PLANE:
         theta = PLANE_THETA_SHARE * theta
     if targets is not None:
         targets = padded(targets.T, np.float32)
-    value, force = tree_repulsion(tree, **space, theta=theta, targets=targets, n_threads=n_threads)
+    value, force = tree_repulsion(tree, **kernel, theta=theta, targets=targets, n_threads=n_threads)
     return value, force[[*range(m - 1), 2]]
 
 

@@ -1,6 +1,6 @@
 """Repulsion by a regular grid and the FFT, in one or two dimensions.
 
-The repulsion sees only the even kernel W (see `finsler_ext.layout.tsne.kernel`). Between nodes
+The repulsion sees only the even kernel W (see `finsler_ext.spaces.randers`). Between nodes
 a and b of a grid, W is replaced by a spline in both of its ends,
 
     W(y − y') ≈ Σ_ab M(y − a) c(a − b) M(y' − b),
@@ -40,6 +40,7 @@ from finsler_ext.layout.tsne.spline_grid import (
     sort_by_row,
     spline,
 )
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["GridPlan", "KernelStore", "grid_repulsion", "plan_grid"]
 
@@ -58,7 +59,7 @@ VANISHING = float(np.sqrt(np.finfo(np.float64).tiny))
 # Lengths of transforms are these times a power of two: coarse steps, so that a growing layout
 # changes its grid, and needs another transform of the kernel, some twenty times and not always.
 LENGTH_STEPS = (8, 9, 10, 12, 15)
-# A layout that breathes goes back and forth between a few grids.
+# A layout whose extent goes up and down uses a few grids in turn.
 KEPT_KERNELS = 4
 
 
@@ -87,6 +88,7 @@ def plan_grid(
     *,
     omega_norm: float,
     dof: float,
+    space: Space = RANDERS,
     n_interpolation_points: int = NODES_PER_INTERVAL,
     ints_in_interval: float = INTERVALS,
     min_num_intervals: int = MIN_INTERVALS,
@@ -107,7 +109,7 @@ def plan_grid(
         )
     axes = [*range(GRID_DIMENSIONS - len(point), GRID_DIMENSIONS)]
     spacing = np.full(GRID_DIMENSIONS, kernel_length(dof))
-    spacing[-1] /= 1.0 + omega_norm
+    spacing[-1] /= space.forward(1.0, 1.0, omega_norm)[0]
     low, extent = np.zeros(GRID_DIMENSIONS), np.zeros(GRID_DIMENSIONS)
     low[axes], extent[axes] = point.min(axis=1), np.ptp(point, axis=1)
     sides = float((extent / spacing).max())
@@ -146,17 +148,21 @@ class KernelStore:
     def __init__(self):
         self._kept: OrderedDict[tuple, Kernel] = OrderedDict()
 
-    def get(self, plan: GridPlan, omega_norm: float, dof: float, n_threads: int) -> Kernel:
-        key = (*plan.spacing, *plan.length, plan.single, omega_norm, dof)
+    def get(
+        self, plan: GridPlan, space: Space, omega_norm: float, dof: float, n_threads: int
+    ) -> Kernel:
+        key = (*plan.spacing, *plan.length, plan.single, space, omega_norm, dof)
         if key not in self._kept:
             while len(self._kept) >= KEPT_KERNELS:
                 self._kept.popitem(last=False)
-            self._kept[key] = kernel_transform(plan, omega_norm, dof, n_threads)
+            self._kept[key] = kernel_transform(plan, space, omega_norm, dof, n_threads)
         self._kept.move_to_end(key)
         return self._kept[key]
 
 
-def kernel_transform(plan: GridPlan, omega_norm: float, dof: float, n_threads: int) -> Kernel:
+def kernel_transform(
+    plan: GridPlan, space: Space, omega_norm: float, dof: float, n_threads: int
+) -> Kernel:
     """Transform of the spline coefficients c on one period of the grid."""
     x, z = (
         np.arange(length // 2 + 1) * spacing
@@ -164,8 +170,9 @@ def kernel_transform(plan: GridPlan, omega_norm: float, dof: float, n_threads: i
     )
     d = np.hypot(x[:, None], z)
     c = np.zeros_like(d)
-    for drift in (omega_norm, -omega_norm):  # w − 1 to full precision
-        c += np.expm1(-0.5 * (dof + 1.0) * np.log1p((d + drift * z) ** 2 / dof))
+    for rise in (z, -z):  # w − 1 to full precision
+        F = space.forward(d, rise, omega_norm)[0]
+        c += np.expm1(-0.5 * (dof + 1.0) * np.log1p(F**2 / dof))
     rest = PEAK
     if plan.single:
         c += PEAK
@@ -197,6 +204,7 @@ def grid_repulsion(
     *,
     omega_norm: float,
     dof: float,
+    space: Space = RANDERS,
     store: KernelStore | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -209,6 +217,8 @@ def grid_repulsion(
     plan : GridPlan
         From `plan_grid`, with the same drift and dof.
     omega_norm, dof : float
+    space : Space
+        It must have an even kernel.
     store : KernelStore, optional
         Keeps transforms of the kernel from call to call.
     n_threads : int
@@ -221,7 +231,7 @@ def grid_repulsion(
     """
     m, n = point.shape
     store = KernelStore() if store is None else store
-    kernel = store.get(plan, omega_norm, dof, n_threads)
+    kernel = store.get(plan, space, omega_norm, dof, n_threads)
     at = np.zeros((GRID_DIMENSIONS, n))
     at[GRID_DIMENSIONS - m :] = point
     at -= plan.low[:, None]

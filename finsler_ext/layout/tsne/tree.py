@@ -25,8 +25,9 @@ import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.tsne.kernel import even_kernel, kernel_constants, kernel_kind
+from finsler_ext.layout.tsne.kernel import kernel_constants, kernel_kind
 from finsler_ext.layout.tsne.octree import Octree
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["tree_repulsion"]
 
@@ -43,6 +44,7 @@ def tree_repulsion(
     *,
     omega_norm: float,
     dof: float,
+    space: Space = RANDERS,
     theta: float,
     targets: np.ndarray | None = None,
     n_threads: int = 1,
@@ -53,6 +55,8 @@ def tree_repulsion(
     ----------
     tree : Octree
     omega_norm, dof : float
+    space : Space
+        It must have an even kernel.
     theta : float
         Opening angle; 0 is exact.
     targets : array of shape (3, n_targets), optional
@@ -67,13 +71,13 @@ def tree_repulsion(
     force : array of shape (3, n)
     """
     dtype = tree.point.dtype
-    kernel = walk_kernel(kernel_kind(dof))
+    kernel = walk_kernel(space.even_kernel, kernel_kind(dof))
     constants = kernel_constants(dof, omega_norm, dtype)
     alone = targets is not None
     at = tree.point if targets is None else np.ascontiguousarray(targets, dtype=dtype)
     n = at.shape[1]
     value, force = np.empty(n, dtype=dtype), np.empty((3, n), dtype=dtype)
-    softening = SOFTENING * dof / (1.0 + omega_norm) ** 2
+    softening = SOFTENING * dof / space.forward(1.0, 1.0, omega_norm)[0] ** 2
     # W varies with the direction the faster, the larger the drift. Clusters of 3000 points at
     # ω = 0.9: error 0.69 % without this factor, 0.11 % with it; at 0.5 it makes no difference.
     theta2 = theta**2 * (1.0 - omega_norm**4)
@@ -92,7 +96,7 @@ def tree_repulsion(
 
 
 @cache
-def walk_kernel(kind: int):
+def walk_kernel(even_kernel, kind: int):
     """The walk and the sum for one form of the even kernel.
 
     ``kernel(start, stop, …)`` serves the groups that begin in rows ``start:stop``.

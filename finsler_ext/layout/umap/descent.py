@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.umap.forces import force_table
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["UmapDescent", "centred"]
 
@@ -29,8 +31,7 @@ class UmapDescent:
         As in umap-learn; the learning rate falls linearly to 0.
     seed : int
         Everything random follows from it.
-    two_sided : bool
-        False takes negatives i → k only: biased, for ablations.
+    space : Space
     n_threads : int
         Changes the time taken, never the result.
     """
@@ -46,13 +47,14 @@ class UmapDescent:
         learning_rate: float = 1.0,
         repulsion_strength: float = 1.0,
         negative_sample_rate: float = 5,
-        two_sided: bool = True,
+        space: Space = RANDERS,
         n_threads: int = 1,
     ):
-        self.graph, self.n_epochs = graph, n_epochs
+        self.graph, self.n_epochs, self.space = graph, n_epochs, space
         self.learning_rate, self.n_threads = learning_rate, n_threads
         # What the loss is made of, as `umap_loss` takes it.
-        self.shape = {
+        self.shape: dict[str, Any] = {
+            "space": space,
             "a": a,
             "b": b,
             "repulsion_strength": repulsion_strength,
@@ -61,7 +63,7 @@ class UmapDescent:
         self._edges = edge_sampler(graph, n_epochs)
         self._table = force_table(a, b, repulsion_strength)
         self._negatives = float(negative_sample_rate)
-        self._two_sided, self._seed = two_sided, np.uint64(seed)
+        self._seed = np.uint64(seed)
 
     def run(
         self,
@@ -79,7 +81,7 @@ class UmapDescent:
         ----------
         position : array of shape (n, m)
         epochs : iterable of int
-        omega_norm : float in [0, 1)
+        omega_norm : float
         rate_share : float
             Multiplies the learning rate.
         hold_height : bool
@@ -89,7 +91,7 @@ class UmapDescent:
         """
         position = np.array(position, dtype=np.float32, order="C")
         moved = np.empty_like(position)
-        kernel = step_kernel(position.shape[1])
+        kernel = step_kernel(self.space.forward, position.shape[1])
         with RowPool(position.shape[0], self.n_threads) as pool:
             for epoch in epochs:
                 rate = self.learning_rate * (1.0 - epoch / self.n_epochs) * rate_share
@@ -106,13 +108,17 @@ class UmapDescent:
                         np.float32(0.0 if hold_height else rate),
                         np.float32(omega_norm),
                         self._negatives,
-                        self._two_sided,
+                        self._both_ways(omega_norm),
                         self._seed,
                     )
                     position, moved = moved, position
                 if after_epoch is not None:
                     after_epoch(epoch + 1, position)
         return position
+
+    def _both_ways(self, omega_norm: float) -> bool:
+        """Whether a negative pushes by i → k and by k → i; without a drift the two are the same."""
+        return omega_norm > 0
 
 
 def centred(position: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ pairs of few points and over a random sample of many, with its standard error be
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from numba import njit
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.umap.forces import force_table, look_up, potential_at, potential_table
 from finsler_ext.layout.umap.sgd import mix
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["AxisLoss", "UmapLoss", "umap_loss"]
 
@@ -55,6 +57,7 @@ def umap_loss(
     a: float,
     b: float,
     omega_norm: float,
+    space: Space = RANDERS,
     negative_sample_rate: float = 5,
     repulsion_strength: float = 1.0,
     seed: int = 0,
@@ -67,7 +70,7 @@ def umap_loss(
     position : array of shape (n, m)
     graph : sparse array of shape (n, n)
         Memberships p_ij, rows being sources.
-    a, b, omega_norm, negative_sample_rate, repulsion_strength
+    a, b, omega_norm, space, negative_sample_rate, repulsion_strength
         As in `finsler_ext.FinslerUMAP`.
     seed : int
         Of the partners drawn where there are too many pairs.
@@ -80,6 +83,7 @@ def umap_loss(
         a=a,
         b=b,
         omega_norm=omega_norm,
+        space=space,
         negative_sample_rate=negative_sample_rate,
         repulsion_strength=repulsion_strength,
         seed=seed,
@@ -104,6 +108,7 @@ class AxisLoss:
         a,
         b,
         omega_norm,
+        space=RANDERS,
         negative_sample_rate=5,
         repulsion_strength=1.0,
         seed=0,
@@ -113,6 +118,7 @@ class AxisLoss:
     ):
         self.position = np.ascontiguousarray(position, dtype=np.float32)
         self.omega_norm, self.n_threads = float(omega_norm), n_threads
+        self.kernel = sum_kernel(space.forward)
         self.forces = force_table(a, b, repulsion_strength)
         self.potentials = potential_table(a, b, repulsion_strength)
         edges = scipy.sparse.coo_array(graph)
@@ -153,7 +159,7 @@ class AxisLoss:
         if n_blocks:
             with RowPool(n_blocks, self.n_threads, heavy=True) as pool:
                 pool.run(
-                    _sum_blocks,
+                    self.kernel,
                     self.position,
                     source,
                     target,
@@ -188,36 +194,44 @@ def _draw(source, seed, n, target):
         target[e] = other + (other >= source[e])
 
 
-@njit(nogil=True, cache=True)
-def _sum_blocks(
-    start, stop, position, source, target, weight, axis, omega, forces, potentials, attract, sums
-):
-    m = position.shape[1]
-    step = np.zeros(m)
-    column = 0 if attract else 2
-    for block in range(start, stop):
-        for e in range(block * BLOCK, min((block + 1) * BLOCK, source.size)):
-            square, rise = 0.0, 0.0
-            for c in range(m):
-                step[c] = np.float64(position[target[e], c]) - position[source[e], c]
-                square += step[c] * step[c]
-                rise += axis[c] * step[c]
-            length = np.sqrt(square)
-            there, back = length + omega * rise, length - omega * rise
-            w = weight[e]
-            if attract:
-                cost = potential_at(potentials, forces, column, there)
-                slope = look_up(forces, column, np.float32(there))
-            else:  # both directions of a pair, whichever was drawn
-                cost = 0.5 * (
-                    potential_at(potentials, forces, column, there)
-                    + potential_at(potentials, forces, column, back)
-                )
-                slope = 0.5 * (
-                    look_up(forces, column, np.float32(back))
-                    - look_up(forces, column, np.float32(there))
-                )
-            sums[block, 0] += w * cost
-            sums[block, 1] += (w * cost) ** 2
-            for c in range(m):
-                sums[block, 2 + c] += w * slope * omega * step[c]
+@cache
+def sum_kernel(forward):
+    """The sums of blocks of pairs for one space; see `AxisLoss._blocks`."""
+
+    @njit(nogil=True, cache=True)
+    def sum_blocks(
+        start, stop, position, source, target, weight, axis, omega, forces, potentials, attract,
+        sums,
+    ):  # fmt: skip
+        m = position.shape[1]
+        step = np.zeros(m)
+        column = 0 if attract else 2
+        for block in range(start, stop):
+            for e in range(block * BLOCK, min((block + 1) * BLOCK, source.size)):
+                square, rise = 0.0, 0.0
+                for c in range(m):
+                    step[c] = np.float64(position[target[e], c]) - position[source[e], c]
+                    square += step[c] * step[c]
+                    rise += axis[c] * step[c]
+                length = np.sqrt(square)
+                there, _, up_there = forward(length, rise, omega)
+                back, _, up_back = forward(length, -rise, omega)
+                w = weight[e]
+                if attract:
+                    cost = potential_at(potentials, forces, column, there)
+                    slope = look_up(forces, column, np.float32(there)) * up_there
+                else:  # both directions of a pair, whichever was drawn
+                    cost = 0.5 * (
+                        potential_at(potentials, forces, column, there)
+                        + potential_at(potentials, forces, column, back)
+                    )
+                    slope = 0.5 * (
+                        look_up(forces, column, np.float32(back)) * up_back
+                        - look_up(forces, column, np.float32(there)) * up_there
+                    )
+                sums[block, 0] += w * cost
+                sums[block, 1] += (w * cost) ** 2
+                for c in range(m):
+                    sums[block, 2 + c] += w * slope * omega * step[c]
+
+    return sum_blocks

@@ -12,13 +12,15 @@ that follows from its memberships, so its place does not depend on its companion
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.umap.forces import force_table, look_up
 from finsler_ext.layout.umap.sgd import N_STEPS, mix
-from finsler_ext.spaces.randers import incoming, outgoing
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
 
@@ -35,6 +37,7 @@ def place_points(
     a: float,
     b: float,
     omega_norm: float,
+    space: Space = RANDERS,
     n_epochs: int,
     seed: int,
     learning_rate: float = 0.25,
@@ -62,7 +65,7 @@ def place_points(
     placed = np.empty((indices.shape[0], fixed.shape[1]), dtype=np.float32)
     with RowPool(indices.shape[0], n_threads) as pool:
         pool.run(
-            _place,
+            place_kernel(space.forward),
             placed,
             fixed,
             np.where(lost, 0, indices).astype(np.int64),
@@ -78,84 +81,94 @@ def place_points(
     return placed
 
 
-@njit(nogil=True, cache=True)
-def _place(
-    start,
-    stop,
-    placed,
-    fixed,
-    indices,
-    out_weight,
-    in_weight,
-    table,
-    omega,
-    n_epochs,
-    learning_rate,
-    negatives,
-    seed,
-):
-    n, m = fixed.shape
-    last = m - 1
-    offset = np.zeros(m, dtype=np.float32)
-    force = np.zeros(m)
-    y = np.zeros(m)
-    n_steps = n_epochs * N_STEPS
-    for row in range(start, stop):
-        total, total_out = 0.0, 0.0
-        y[:] = 0.0
-        state = mix(seed)
-        for e in range(indices.shape[1]):
-            weight = np.float64(out_weight[row, e]) + np.float64(in_weight[row, e])
-            if weight > 0.0:
-                total += weight
-                total_out += out_weight[row, e]
-                key = np.uint64(indices[row, e]) << np.uint64(32)
-                state = mix(state ^ key ^ np.uint64(np.float32(weight).view(np.uint32)))
-                for c in range(m):
-                    y[c] += weight * fixed[indices[row, e], c]
-        if total == 0.0:
-            placed[row] = np.nan
-            continue
-        for c in range(m):
-            y[c] /= total
+@cache
+def place_kernel(forward):
+    """The descent of new points in one space; rows of ``placed`` are written."""
 
-        for step in range(n_steps):
-            rate = learning_rate * (1.0 - step / n_steps) / N_STEPS
-            force[:] = 0.0
+    @njit(nogil=True, cache=True)
+    def place(
+        start,
+        stop,
+        placed,
+        fixed,
+        indices,
+        out_weight,
+        in_weight,
+        table,
+        omega,
+        n_epochs,
+        learning_rate,
+        negatives,
+        seed,
+    ):
+        n, m = fixed.shape
+        last = m - 1
+        offset = np.zeros(m, dtype=np.float32)
+        force = np.zeros(m)
+        y = np.zeros(m)
+        n_steps = n_epochs * N_STEPS
+        for row in range(start, stop):
+            total, total_out = 0.0, 0.0
+            y[:] = 0.0
+            state = mix(seed)
             for e in range(indices.shape[1]):
-                if out_weight[row, e] > 0.0 or in_weight[row, e] > 0.0:
-                    length = _look_from(y, fixed, indices[row, e], offset)
+                weight = np.float64(out_weight[row, e]) + np.float64(in_weight[row, e])
+                if weight > 0.0:
+                    total += weight
+                    total_out += out_weight[row, e]
+                    key = np.uint64(indices[row, e]) << np.uint64(32)
+                    state = mix(state ^ key ^ np.uint64(np.float32(weight).view(np.uint32)))
+                    for c in range(m):
+                        y[c] += weight * fixed[indices[row, e], c]
+            if total == 0.0:
+                placed[row] = np.nan
+                continue
+            for c in range(m):
+                y[c] /= total
+
+            for step in range(n_steps):
+                rate = learning_rate * (1.0 - step / n_steps) / N_STEPS
+                force[:] = 0.0
+                for e in range(indices.shape[1]):
+                    if out_weight[row, e] > 0.0 or in_weight[row, e] > 0.0:
+                        length = _look_from(y, fixed, indices[row, e], offset)
+                        if length > 0.0:
+                            rise = offset[last]
+                            out, along_out, up_out = forward(length, -rise, omega)
+                            into, along_in, up_in = forward(length, rise, omega)
+                            pull_out = look_up(table, 0, out) * out_weight[row, e]
+                            pull_in = look_up(table, 0, into) * in_weight[row, e]
+                            along = (pull_out * along_out + pull_in * along_in) / length
+                            for c in range(m):
+                                force[c] -= along * offset[c]
+                            force[last] += (pull_out * up_out - pull_in * up_in) * omega
+                chance = np.float64(state >> np.uint64(40)) / 16777216.0
+                for _ in range(int(total_out * negatives / N_STEPS + chance)):
+                    state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                    k = np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+                    length = _look_from(y, fixed, k, offset)
                     if length > 0.0:
                         rise = offset[last]
-                        pull_out = look_up(table, 0, outgoing(length, rise, omega))
-                        pull_in = look_up(table, 0, incoming(length, rise, omega))
-                        pull_out *= out_weight[row, e]
-                        pull_in *= in_weight[row, e]
+                        out, along_out, up_out = forward(length, -rise, omega)
+                        into, along_in, up_in = forward(length, rise, omega)
+                        push_out = look_up(table, 2, out) * 0.5
+                        push_in = look_up(table, 2, into) * 0.5
+                        along = (push_out * along_out + push_in * along_in) / length
                         for c in range(m):
-                            force[c] -= (pull_out + pull_in) / length * offset[c]
-                        force[last] += (pull_out - pull_in) * omega
-            chance = np.float64(state >> np.uint64(40)) / 16777216.0
-            for _ in range(int(total_out * negatives / N_STEPS + chance)):
-                state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                k = np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-                length = _look_from(y, fixed, k, offset)
-                if length > 0.0:
-                    rise = offset[last]
-                    push_out = look_up(table, 2, outgoing(length, rise, omega)) * 0.5
-                    push_in = look_up(table, 2, incoming(length, rise, omega)) * 0.5
-                    for c in range(m):
-                        force[c] += (push_out + push_in) / length * offset[c] * N_STEPS
-                    force[last] += (push_in - push_out) * omega * N_STEPS
-            state = mix(state)
-            size = 0.0
+                            force[c] += along * offset[c] * N_STEPS
+                        force[last] += (push_in * up_in - push_out * up_out) * omega * N_STEPS
+                state = mix(state)
+                size = 0.0
+                for c in range(m):
+                    size += force[c] * force[c]
+                size = rate * np.sqrt(size)
+                shorten = rate * min(1.0, LONGEST_STEP / size) if size > 0.0 else 0.0
+                for c in range(m):
+                    y[c] += shorten * force[c]
             for c in range(m):
-                size += force[c] * force[c]
-            size = rate * np.sqrt(size)
-            shorten = rate * min(1.0, LONGEST_STEP / size) if size > 0.0 else 0.0
-            for c in range(m):
-                y[c] += shorten * force[c]
-        for c in range(m):
-            placed[row, c] = y[c]
+                placed[row, c] = y[c]
+
+    return place
 
 
 @njit(inline="always", cache=True)

@@ -1,6 +1,6 @@
 """Stochastic gradient descent of the Finsler UMAP loss.
 
-With memberships p_ij on the directed edges i → j, F the Randers distance and
+With memberships p_ij on the directed edges i → j, F the distance of the space and
 q = 1/(1 + a F^{2b}), the loss is
 
     L(Y) = − Σ p_ij ln q_ij − Σ (1 − p_ij) ln(1 − q_ij).
@@ -14,8 +14,8 @@ partners ("negatives") for every sampled out-edge.
   momentum, and the result depends neither on the number of threads nor on the order of
   the rows (a sequential sweep over sorted rows invents a height along the sorting).
 * **Two-sided negatives.** A random partner k pushes vertex i by the mean of the forces
-  of i → k and of k → i. Taking i → k alone leaves out half of the gradient and pushes
-  everything along −ω, the more the denser the place.
+  of i → k and of k → i. Taking i → k alone leaves out half of the gradient and
+  pushes everything along −ω, the more the denser the place.
 * **Steps smaller than an epoch.** The edges are dealt into N_STEPS groups, one per step.
   Moving by all forces of an epoch at once overshoots and lets the layout get stuck.
 * **No state.** Whether an edge is sampled in an epoch, and which partners are drawn,
@@ -32,7 +32,6 @@ import scipy.sparse
 from numba import njit
 
 from finsler_ext.layout.umap.forces import look_up
-from finsler_ext.spaces.randers import incoming, outgoing
 
 __all__ = ["N_STEPS", "EdgeSampler", "edge_sampler", "mix", "step_kernel"]
 
@@ -64,11 +63,13 @@ def _is_sampled(source, target, rate, epoch):
 
 
 @cache
-def step_kernel(n_components: int):
-    """The kernel of one step for a fixed dimension, so that its inner loops unroll.
+def step_kernel(forward, n_components: int):
+    """The kernel of one step for one space and dimension, so that its inner loops unroll.
 
     ``kernel(start, stop, position, moved, *edge_sampler, table, step, epoch, map_rate,
-    height_rate, omega, negatives, two_sided, seed)`` writes ``moved[start:stop]``.
+    height_rate, omega, negatives, both_ways, seed)`` writes ``moved[start:stop]``; ``forward`` is
+    that of a `finsler_ext.spaces.Space`. Negatives need not be taken both ways where there is no
+    drift: the two are the same then.
     """
     last = n_components - 1
 
@@ -91,7 +92,7 @@ def step_kernel(n_components: int):
         height_rate,
         omega,
         negatives,
-        two_sided,
+        both_ways,
         seed,
     ):
         n_vertices = np.uint64(position.shape[0])
@@ -121,11 +122,12 @@ def step_kernel(n_components: int):
                     square += offset[c] * offset[c]
                 if square > 0.0:
                     length = np.sqrt(square)
-                    pull = look_up(table, 0, outgoing(length, offset[last], omega))
-                    along = pull / length
+                    distance, by_length, by_rise = forward(length, -offset[last], omega)
+                    pull = look_up(table, 0, distance)
+                    along = pull * by_length / length
                     for c in range(n_components):
                         force[c] -= along * offset[c]
-                    force[last] += pull * omega
+                    force[last] += pull * by_rise * omega
 
             n_in = 0
             for e in range(in_indptr[row], in_indptr[row + 1]):
@@ -139,11 +141,12 @@ def step_kernel(n_components: int):
                     square += offset[c] * offset[c]
                 if square > 0.0:
                     length = np.sqrt(square)
-                    pull = look_up(table, 0, incoming(length, offset[last], omega))
-                    along = pull / length
+                    distance, by_length, by_rise = forward(length, offset[last], omega)
+                    pull = look_up(table, 0, distance)
+                    along = pull * by_length / length
                     for c in range(n_components):
                         force[c] -= along * offset[c]
-                    force[last] -= pull * omega
+                    force[last] -= pull * by_rise * omega
 
             if n_out > 0:
                 state = mix(stream ^ np.uint64(i))
@@ -157,13 +160,15 @@ def step_kernel(n_components: int):
                         square += offset[c] * offset[c]
                     if square > 0.0:
                         length = np.sqrt(square)
-                        push_out = look_up(table, 2, outgoing(length, offset[last], omega))
-                        push_in = push_out
-                        lift = -push_out
-                        if two_sided:
-                            push_in = look_up(table, 2, incoming(length, offset[last], omega))
-                            lift = (push_in - push_out) * _HALF
-                        along = (push_out + push_in) * _HALF / length
+                        distance, along_out, up_out = forward(length, -offset[last], omega)
+                        push_out = look_up(table, 2, distance)
+                        push_in, along_in = push_out, along_out
+                        lift = -push_out * up_out
+                        if both_ways:
+                            distance, along_in, up_in = forward(length, offset[last], omega)
+                            push_in = look_up(table, 2, distance)
+                            lift = (push_in * up_in - push_out * up_out) * _HALF
+                        along = (push_out * along_out + push_in * along_in) * _HALF / length
                         for c in range(n_components):
                             force[c] += along * offset[c]
                         force[last] += lift * omega

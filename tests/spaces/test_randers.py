@@ -5,9 +5,7 @@ from scipy.optimize import approx_fprime
 from finsler_ext.spaces.randers import (
     check_omega_norm,
     height,
-    incoming,
     map_columns,
-    outgoing,
     randers_distance,
     randers_distances,
     randers_gradient,
@@ -35,13 +33,6 @@ def test_asymmetry_sits_on_the_height_and_distances_are_positive():
     # the triangle inequality, in every direction
     assert (F[:, None, :] <= F[:, :, None] + F[None, :, :] + 1e-12).all()
     assert map_columns(Y).shape == (20, 2)
-
-
-def test_scalar_kernels_agree_with_the_arrays():
-    y, z = np.array([0.0, 1.0, 2.0]), np.array([1.0, -1.0, 0.5])
-    length, rise = np.linalg.norm(y - z), y[-1] - z[-1]
-    assert outgoing(length, rise, 0.4) == pytest.approx(randers_distance(y, z, 0.4))
-    assert incoming(length, rise, 0.4) == pytest.approx(randers_distance(z, y, 0.4))
 
 
 def test_coincident_points_have_no_direction():
