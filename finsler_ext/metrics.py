@@ -24,6 +24,7 @@ __all__ = [
     "density_height",
     "is_directed",
     "neighborhood_preservation",
+    "pair_skew",
     "skew_fidelity",
     "skew_pairs",
     "skew_potential",
@@ -122,22 +123,32 @@ def skew_pairs(
 
     Parameters are those of `skew_fidelity`, which compares the two.
     """
-    if distances is not None:
-        source, target, data = _distance_skew(distances)
-    elif graph is not None and local_scale is not None:
-        edges = scipy.sparse.coo_array(graph)
-        source, target = edges.coords
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
-            data = log_scale[target] - log_scale[source]
-        data[np.abs(data) < ROUNDING] = 0.0
-    else:
-        raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
+    source, target, data = pair_skew(distances=distances, graph=graph, local_scale=local_scale)
     shown = space.shown_skew(np.asarray(embedding), source, target, omega_norm or 0.0)
     if omega_norm is not None and distances is not None:
         shown = 2.0 * omega_norm * shown
     known = np.isfinite(data) & np.isfinite(shown)
     return data[known], shown[known]
+
+
+def pair_skew(
+    *, distances=None, graph=None, local_scale=None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs (source, target) and the skew of the data on each; see `skew_fidelity`.
+
+    nan where it is not known. Of directed distances every pair comes once.
+    """
+    if distances is not None:
+        return _distance_skew(distances)
+    if graph is None or local_scale is None:
+        raise ValueError("The skew needs either distances, or graph and local_scale.")
+    edges = scipy.sparse.coo_array(graph)
+    source, target = edges.coords
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
+        data = log_scale[target] - log_scale[source]
+    data[np.abs(data) < ROUNDING] = 0.0
+    return source, target, data
 
 
 def _distance_skew(distances):
