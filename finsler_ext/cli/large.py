@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -30,6 +31,8 @@ WHOLE = {
     "incoming": "--incoming",
 }
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
+# What Dask says of every connection that breaks is shown only then.
+DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
 PATIENCE = 2.0
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed"
 
@@ -127,7 +130,9 @@ def _cluster(options) -> Iterator[Any]:
     try:
         from finsler_ext.dask.runner import ClusterError, Runner, local_cluster
 
-        connection = local_cluster(options.scheduler, options.workers, options.memory)
+        connection = local_cluster(
+            options.scheduler, options.workers, options.memory, quiet=not DEBUG
+        )
     except ModuleNotFoundError:
         raise needs("dask", "dask", "--dask") from None
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,8 @@ __all__ = ["ClusterError", "Runner", "local_cluster", "runner_for"]
 
 # Seconds to wait for a scheduler to answer, and for workers to come back before giving up.
 CONNECT_SECONDS, WORKERLESS_SECONDS = 20.0, 60.0
+# A level of logs that nothing reaches.
+NOTHING = logging.CRITICAL + 1
 # Seconds between two looks at the cluster while a result is awaited.
 GLANCE = 1.0
 # Tasks under way per worker: one runs, one waits.
@@ -137,9 +140,23 @@ def runner_for(client=None) -> Runner:
 
 @contextmanager
 def local_cluster(
-    address: str | None = None, n_workers: int | None = None, memory: str | None = None
+    address: str | None = None,
+    n_workers: int | None = None,
+    memory: str | None = None,
+    *,
+    quiet: bool = False,
 ) -> Iterator[Any]:
-    """A client of the scheduler at an address, or of processes on this machine."""
+    """A client of the scheduler at an address, or of processes on this machine.
+
+    With ``quiet``, nothing but errors that are raised is said.
+    """
+    silence = _silence() if quiet else nullcontext()
+    with silence, _connected(address, n_workers, memory, quiet) as client:
+        yield client
+
+
+@contextmanager
+def _connected(address, n_workers, memory, quiet) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     if address is not None:
@@ -157,11 +174,28 @@ def local_cluster(
             threads_per_worker=1,
             processes=True,
             memory_limit="auto" if memory is None else memory,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # any port: 8787 may be taken
+            silence_logs=NOTHING if quiet else logging.WARNING,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """distributed tells its log of every connection that breaks."""
+    import distributed  # noqa: F401  (makes the loggers)
+
+    names = [n for n in logging.root.manager.loggerDict if n.split(".")[0] == "distributed"]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(NOTHING)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ CLUSTER = """
 import time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(n_workers={n}, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers={n}, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         print(cluster.scheduler_address, flush=True)
         time.sleep(600)
 """
@@ -62,7 +62,11 @@ def foreign(tmp_path):
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER.format(n=2))
     process = subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     address = process.stdout.readline().strip()
 
@@ -163,7 +167,7 @@ def test_dead_cluster_gives_one_error_and_no_file(ending, foreign, parquet, tmp_
 
 
 @pytest.mark.slow
-def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capsys, monkeypatch):
+def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capfd, monkeypatch):
     address, kill = foreign
     from finsler_ext.dask import files
 
@@ -172,8 +176,8 @@ def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capsys, mo
     out = tmp_path / "out" / "o.parquet"
     options = ["--scheduler", address, "--drop", "kind", "--sample", "300"]
     assert main(["embed", str(parquet), *options, "-o", str(out)]) == 2
-    error = capsys.readouterr().err
-    assert error.splitlines()[-1].startswith("finsler-ext: the Dask cluster")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("finsler-ext: the Dask cluster")
     assert list(out.parent.iterdir()) == []
 
 
@@ -181,7 +185,7 @@ def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capsys, mo
 def test_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(runner, "WORKERLESS_SECONDS", 2.0)
     with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(ClusterError, match="no workers left"),
     ):
