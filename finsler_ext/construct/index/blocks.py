@@ -258,7 +258,7 @@ def _finish(slack, Q, X, best, waiting, who, value, square, near, compared):
         _compare(i, limit, Q, X, waiting, who, value, square, near, compared)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath=False)
 def _compare(i, limit, Q, X, waiting, who, value, square, near, compared):
     """Compare the waiting candidates of row i exactly."""
     k = near.shape[1]
@@ -281,7 +281,8 @@ def _compare(i, limit, Q, X, waiting, who, value, square, near, compared):
     waiting[i] = 0
 
 
-@njit(nogil=True, cache=True)
+# fastmath=False in words: without it numba takes over the setting of the caller that compiles it.
+@njit(nogil=True, cache=True, fastmath=False)
 def square_distance(A, i, B, j):
     """Squared distance of two rows, from their differences; 0 for copies.
 
