@@ -41,7 +41,8 @@ CLUSTER = """
 import time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(n_workers={n}, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
+    options = {{"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}}
+    with LocalCluster(n_workers={n}, **options) as cluster:
         print(cluster.scheduler_address, flush=True)
         time.sleep(600)
 """
