@@ -168,7 +168,8 @@ def _columns(
     all_runs: Runs, dimensions: tuple[int, ...], words: str, layout: str = "finsler_umap"
 ) -> Finding:
     """Finsler UMAP against UMAP with as many columns; ω = 0 is given beside, for comparison."""
-    runs = pd.concat([all_runs["dimension"], all_runs["umap"]])
+    parts = [runs for runs in (all_runs["dimension"], all_runs["umap"]) if not runs.empty]
+    runs = pd.concat(parts or [all_runs["umap"]])
     parts, won, lost, pairs = [], 0, 0, []
     for data in dict.fromkeys(all_runs["dimension"].data):
         for d in dimensions:
