@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report.comparisons import compare
-from benchmarks.report.finding import Runs, middle
+from benchmarks.report.finding import Runs, joined, middle
 from benchmarks.report.markdown import NOT_RUN, command, interval, number, table
 
 DRIFTS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9)
@@ -76,7 +76,7 @@ def _against(found, data, method, parent, score):
         score=lambda runs: runs.score.astype(str).replace({theirs: score})
     )
     own = found[found.method == method]
-    both = pd.concat([own.astype({"score": str}), renamed])
+    both = joined(own.astype({"score": str}), renamed)
     return compare(both, data, method, parent, score)
 
 
