@@ -83,13 +83,13 @@ def skew_pairs(
     return asymmetry.compared(embedding, omega_norm or 0.0, find_space(space))
 
 
-def asymmetry_between(graph, local_scale, distances, omega_norm) -> Asymmetry:
+def asymmetry_between(graph, local_scale, distances, omega_norm=None) -> Asymmetry:
     """The asymmetry that the arguments of `skew_fidelity` describe."""
     if distances is not None:
         return Asymmetry.of_distances(distances, absolute=omega_norm is not None)
     if graph is not None and local_scale is not None:
         return Asymmetry.of_scale(graph, local_scale)
-    raise ValueError("skew_fidelity needs either distances, or graph and local_scale.")
+    raise ValueError("The skew needs either distances, or graph and local_scale.")
 
 
 def density_height(embedding, local_scale) -> float:

@@ -123,7 +123,8 @@ def _changed_lines(clone: Clone, file: str) -> list[tuple[int, int]]:
 def _test(letter: Letter, clone: Clone, say) -> None:
     """Run the new tests in the branch."""
     if any(file.endswith(".pyx") for file in letter.patch.touched):
-        say("tests: the patch is compiled; run: python -m patches check --against (your clone)")
+        project = letter.release.project
+        say(f"tests: the patch is compiled; run: python -m patches check {project} --against CLONE")
         return
     if letter.release.project == "openTSNE":
         installed.lend_compiled(letter.release, clone.folder)

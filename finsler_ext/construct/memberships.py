@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from finsler_ext.construct.digraph import Edges
 from finsler_ext.construct.neighbors import DirectedNeighbors
 from finsler_ext.construct.new_points import NewNeighbors
 
@@ -28,7 +29,7 @@ AFFINITIES = ("directed", "harmonic", "fuzzy_union")
 
 
 def directed_memberships(
-    neighbors: DirectedNeighbors, sigma, rho, *, both_ways: bool = False
+    neighbors: DirectedNeighbors | Edges, sigma, rho, *, both_ways: bool = False
 ) -> scipy.sparse.csr_array:
     """p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the neighbour edges i → j.
 
@@ -46,7 +47,9 @@ def directed_memberships(
     return _graph(source, target, strength, len(sigma))
 
 
-def harmonic_memberships(neighbors: DirectedNeighbors, sigma, rho) -> scipy.sparse.csr_array:
+def harmonic_memberships(
+    neighbors: DirectedNeighbors | Edges, sigma, rho
+) -> scipy.sparse.csr_array:
     """The Riemannian remedy: one scale per edge, the harmonic mean of its ends' scales.
 
     Where both directions are neighbour edges with different distances (directed input), the
@@ -111,7 +114,9 @@ def new_memberships(
     return out.astype(np.float32), into.astype(np.float32)
 
 
-def _edges(neighbors: DirectedNeighbors):
+def _edges(neighbors: DirectedNeighbors | Edges):
+    if isinstance(neighbors, Edges):
+        return neighbors.source, neighbors.target, neighbors.length
     indices = neighbors.indices[:, 1:]
     row, column = np.nonzero(indices >= 0)
     return row, indices[row, column], neighbors.distances[:, 1:][row, column]

@@ -26,6 +26,7 @@ def umap_scales(
     *,
     local_connectivity: float = 1.0,
     n_neighbors: float | None = None,
+    row_sum: float | None = None,
     overall: float | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -39,6 +40,8 @@ def umap_scales(
         ρ_i is the distance at which this many neighbours are fully connected.
     n_neighbors : float, optional
         k in log2(k); the number of columns by default.
+    row_sum : float, optional
+        What the memberships of a row sum to, instead of log2(k).
     overall : float, optional
         Mean distance of the data, which bounds the scale of a row of zeros; that of these
         rows by default.
@@ -48,7 +51,7 @@ def umap_scales(
     sigma = np.empty(n, dtype=np.float32)
     rho = np.empty(n, dtype=np.float32)
     overall = mean_distance(distances) if overall is None else overall
-    target = np.log2(float(n_neighbors or k))
+    target = np.log2(float(n_neighbors or k)) if row_sum is None else float(row_sum)
     with RowPool(n, n_threads) as pool:
         pool.run(_fit_scales, distances, target, float(local_connectivity), overall, sigma, rho)
     return sigma, rho

@@ -213,8 +213,11 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         X : array or sparse matrix of shape (n_samples, n_features); or, if
             ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
         y : ignored
-        weights : array of shape (n_samples, n_samples), optional
-            Weight of every ordered pair in the stress; w_ij may differ from w_ji.
+        weights : array of shape (n_samples, n_samples) or "adjacent", optional
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji. "adjacent" is
+            for digraphs whose direction matters: the pairs with an edge have a third of all
+            weight, and the way against an edge without a way back is twice as long as the edge.
+            With omega_norm=0.9 heights then order the ends of edges well.
         """
         draft = copy(self)  # an error half way leaves this model as it was
         stale = vars(self).get("_fitted_names", ())
@@ -356,6 +359,10 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
         else:
+            if isinstance(weights, str):
+                raise ValueError(
+                    f"weights={weights!r} is for graphs, which need metric='precomputed'."
+                )
             known = self._construct(X, n_threads)
             self._known, self._X = known, X
             self.local_scale_ = known.scale.values

@@ -25,6 +25,7 @@ from finsler_ext.estimators._umap.graph import (
     asymmetry_of,
     build_graph,
     find_neighbors,
+    skew_distances,
     supervise,
 )
 from finsler_ext.estimators._umap.inverse import inverse_rows
@@ -98,7 +99,10 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
     metric : str or callable
         As in umap-learn; with "precomputed", X[i, j] is the distance from i to j: a matrix, a
         frame, a graph, an edge list (see `finsler_ext.read_directed`). Directed data keeps its
-        direction; pairs that are nan, inf or absent are no neighbours.
+        direction; pairs that are nan, inf or absent are no neighbours. A digraph (less than half
+        of the pairs known, of varying number; or all lengths equal) keeps all its edges, whatever
+        n_neighbors, and an edge without its reverse is asymmetry: edges lead downhill. Use
+        omega_norm="auto" or 0.9 for those.
     init : str or array of m − 1 or m columns
         The start. An array of m − 1 columns is the map, and the height is held. An array of m
         columns is map and height; the height is free, and the frame stays as it is.
@@ -245,7 +249,8 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
             X, y, self.init, check_random_state(self.random_state), ensure_all_finite, callback
         )
         directed = getattr(self, "_directed_distances", False)
-        self.gradient_share_ = gradient_share(X) if directed else float("nan")
+        given = skew_distances(self, X)
+        self.gradient_share_ = gradient_share(given) if directed else float("nan")
         warn_of_cycles(self.gradient_share_, stacklevel=4)
         return self
 
@@ -357,6 +362,7 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         result = type(left)(**combined_parameters(left, right))
         result.graph_, result._raw_data, result._given_scale = graph, None, None
         result._asymmetric_metric = result._directed_distances = result._supervised = False
+        result._digraph = result._skew_distances = None
         result.local_scale_ = np.sqrt(left.local_scale_ * right.local_scale_)
         result.omega_norm_, result._a, result._b = result.omega_norm, result.a, result.b
         result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds

@@ -7,8 +7,9 @@ first and the height last.
 """
 
 from finsler_ext.plot.asymmetry import plot_asymmetry
+from finsler_ext.plot.drift import plot_drift
 from finsler_ext.plot.explore import explore
 from finsler_ext.plot.map import plot_map
 from finsler_ext.plot.side import plot_3d, plot_profile
 
-__all__ = ["explore", "plot_3d", "plot_asymmetry", "plot_map", "plot_profile"]
+__all__ = ["explore", "plot_3d", "plot_asymmetry", "plot_drift", "plot_map", "plot_profile"]

@@ -37,7 +37,7 @@ def asymmetry_of(model) -> Asymmetry:
     found = getattr(model, "asymmetry_", None)
     if found is None:
         raise ValueError(
-            "plot_asymmetry needs a fitted estimator (of this version), or an embedding with either "
+            "This plot needs a fitted estimator (of this version), or an embedding with either "
             "distances=, or graph= and local_scale=."
         )
     return found

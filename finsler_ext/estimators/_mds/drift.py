@@ -39,6 +39,12 @@ SEARCH_POINTS = 2000
 PILOT_EPS = 1e-4
 # Whether a column is to spare is a question of a sixth of the stress.
 COMPARE_EPS = 1e-3
+# The stress has minima at small drifts and at large ones, and a search stays near where it began.
+# A planted digraph of 800 nodes with half of the weight on adjacent pairs: the drift of the first
+# layout leads to 0.02 and a stress of 0.074; at a drift of 0.9 it is 0.068.
+FAR_DRIFT = 0.7
+# With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
+CLEARLY_LOWER = 0.95
 # A layout at a smaller drift than this has no axis of its own for the height.
 NO_DRIFT = 0.01
 
@@ -67,7 +73,7 @@ def find_drift(
     first = 0.0
     if skew:
         first = starts.suited_drift() if isinstance(starts, InitialLayout) else 0.0
-        first = trials.pilot(first)
+        first = trials.best_pilot((first, FAR_DRIFT) if trials.may_start_far else (first,))
     found = search_drift(trials.fit if skew else trials.fit_symmetric, first, trials.largest)
     best = trials.runs[found.omega_norm]
     if settings.compare_columns and settings.n_components > 1 and found.omega_norm > 0:
@@ -101,8 +107,23 @@ class _Trials:
         with RowPool(self.objective.n_points, self.settings.n_threads) as pool:
             return suited_length(self.objective, run.position, self.settings.space, pool)
 
-    def pilot(self, omega: float) -> float:
-        """Where to start the search: a few short fits."""
+    @property
+    def may_start_far(self) -> bool:
+        return isinstance(self.starts, InitialLayout)
+
+    def best_pilot(self, starts: tuple[float, ...]) -> float:
+        """Where to start the search: where the first leads, or others if clearly lower."""
+        best, lowest, place = 0.0, np.inf, None
+        for first in starts:
+            self.here = None
+            omega, stress = self.pilot(first)
+            if place is None or stress < CLEARLY_LOWER * lowest:
+                best, lowest, place = omega, stress, self.here
+        self.here = place
+        return best
+
+    def pilot(self, omega: float) -> tuple[float, float]:
+        """Where a few short fits lead from a drift, and the stress of the last."""
         short = self.settings._replace(
             max_iter=min(PILOT_ITERATIONS, self.settings.max_iter),
             eps=max(PILOT_EPS, self.settings.eps),
@@ -113,7 +134,7 @@ class _Trials:
             run = self._run(omega, short)
             trials.append(DriftTrial(omega, run.stress, self._suited(run, turn=True)))
             omega = next_drift(trials, self.largest)
-        return omega
+        return omega, trials[-1].stress
 
     def fit(self, omega: float) -> tuple[float, float]:
         run = self.runs[omega] = self._run(omega, self.settings)

@@ -51,8 +51,8 @@ def finsler_smacof(
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift; 0 is SMACOF on (D + Dᵀ)/2. "auto" searches for the drift with the
         lowest stress.
-    weights : array of shape (n, n), optional
-        w_ij may differ from w_ji; then steps are shorter.
+    weights : array of shape (n, n) or "adjacent", optional
+        w_ij may differ from w_ji; then steps are shorter. "adjacent" as in `FinslerMDS.fit`.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
         "finsler" is classical MDS of (D + Dᵀ)/2 with its last axis turned to where the row
         means of D − Dᵀ point; "isomap" is classical MDS in m − 1 columns and a zero height.

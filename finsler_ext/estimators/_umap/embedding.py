@@ -113,7 +113,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     def whole(part):
         if everything:
             return part
-        placed = np.full((n, m), np.nan, dtype=np.float32)
+        placed = np.full((n, part.shape[1]), np.nan, dtype=np.float32)
         placed[joined] = part
         return placed
 

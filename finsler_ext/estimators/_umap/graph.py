@@ -12,6 +12,7 @@ from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
 from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
@@ -20,13 +21,15 @@ from finsler_ext.construct.symmetry import is_directed
 __all__ = [
     "asymmetry_of",
     "build_graph",
+    "exact_index",
     "find_neighbors",
     "isolated",
     "pair_kwds",
+    "skew_distances",
     "supervise",
 ]
 
-# umap-learn compares all pairs below this size and searches approximately from it on.
+# umap-learn compares all pairs of targets below this size and searches approximately from it on.
 EXACT_BELOW = 4096
 LARGEST = 1e18
 # An asymmetric callable metric is compared on all pairs up to this size.
@@ -42,6 +45,7 @@ def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
         )
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
     model._small_data = model._asymmetric_metric = model._directed_distances = False
+    model._digraph = model._skew_distances = None
     indices, distances, search_index = model._given_knn
     if distances is not None:
         indices, distances = _checked_knn(indices, distances, n)
@@ -51,7 +55,11 @@ def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
         found = construct.with_self_first(indices[:, :k], distances[:, :k], search_index)
     elif model.metric == "precomputed":
         found = construct.precomputed_neighbors(X, k)
-        model._directed_distances = is_directed(X)
+        # Geodesics are made of neighbours; without them a digraph keeps all its edges.
+        if model.geodesic_neighbors is None and construct.is_digraph(X):
+            model._digraph = construct.digraph_edges(X)
+            model._skew_distances = construct.with_ways_back(X)
+        model._directed_distances = is_directed(skew_distances(model, X))
     else:
         found = _search(model, X, k, random_state)
     cut = (found.distances >= model._disconnection_distance) & (found.indices >= 0)
@@ -95,24 +103,24 @@ def _search(model, X, k, random_state):
             "do) and pass metric='precomputed'."
         )
     model._asymmetric_metric = directed
-    model._small_data = directed or (n < EXACT_BELOW and not model.force_approximation_algorithm)
+    search = cheapest_search(
+        X,
+        None if model._metric_kwds else model.metric,
+        approximate=model.force_approximation_algorithm,
+    )
+    model._small_data = directed or search == EXACT
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
-        euclidean = model.metric in ("euclidean", "l2")
         try:
-            return construct.exact_neighbors(
-                X,
-                k,
-                metric=model.metric if euclidean else model._input_distance_func,
-                metric_kwds=pair_kwds(model, X),
-                n_threads=model._n_threads,
-                name=model.metric if isinstance(model.metric, str) else None,
-            )
+            return exact_index(model, X).build(X, k)
         except ZeroDivisionError:
             raise ValueError(
                 f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
                 "Leave them out, or choose another metric."
             ) from None
+    if search == GROUPS and np.isfinite([X.min(), X.max()]).all():
+        index = GroupIndex(model.metric, random_state=random_state, n_threads=model._n_threads)
+        return index.build(X, k)
     values = X.data if sparse else X
     if values.size and np.abs(values).max() > LARGEST:
         raise ValueError(
@@ -134,6 +142,20 @@ def _search(model, X, k, random_state):
         n_threads=model._n_threads if model.random_state is None else 1,
         low_memory=model.low_memory,
         verbose=model.verbose,
+    )
+
+
+def exact_index(model, X, *, new_rows: bool = False) -> ExactIndex:
+    """An index that compares all pairs in the metric of the model."""
+    by_name = model.metric in ("euclidean", "l2")
+    if new_rows and scipy.sparse.issparse(X):
+        by_name = False  # products of sparse rows round, and differently in other company
+    return ExactIndex(
+        model.metric if by_name else model._input_distance_func,
+        pair_kwds(model, X),
+        symmetric=not model._asymmetric_metric,
+        n_threads=model._n_threads,
+        named=model.metric if isinstance(model.metric, str) else None,
     )
 
 
@@ -161,14 +183,20 @@ def build_graph(model, X, neighbors):
         )
         target_k = model.geodesic_neighbors
     model._mean_distance = construct.mean_distance(neighbors.distances)
-    model._sigmas, model._rhos = construct.umap_scales(
-        neighbors.distances,
-        local_connectivity=model.local_connectivity,
-        n_neighbors=target_k,
-        overall=model._mean_distance,
-        n_threads=model._n_threads,
-    )
-    model.local_scale_ = construct.mean_neighbor_distance(neighbors.distances)
+    if model._digraph is not None:
+        neighbors = model._digraph = _within_reach(model)
+        model._sigmas, model._rhos, model.local_scale_ = construct.digraph_scales(
+            neighbors, local_connectivity=model.local_connectivity, n_threads=model._n_threads
+        )
+    else:
+        model._sigmas, model._rhos = construct.umap_scales(
+            neighbors.distances,
+            local_connectivity=model.local_connectivity,
+            n_neighbors=target_k,
+            overall=model._mean_distance,
+            n_threads=model._n_threads,
+        )
+        model.local_scale_ = construct.mean_neighbor_distance(neighbors.distances)
     if model._as_fitted.exponent and model.metric not in UNITLESS:
         model.local_scale_ = np.ldexp(model.local_scale_, model._as_fitted.exponent)
     model._density_sigmas = model._sigmas
@@ -194,6 +222,20 @@ def build_graph(model, X, neighbors):
         X.shape[0],
         verbose=model.verbose,
     )
+
+
+def skew_distances(model, X):
+    """Directed distances whose skew the height is to show: of a digraph, with the ways back."""
+    completed = getattr(model, "_skew_distances", None)
+    return X if completed is None else completed
+
+
+def _within_reach(model) -> construct.Edges:
+    """The edges of a digraph that are shorter than the disconnection distance."""
+    source, target, length, n = model._digraph
+    near = length < model._disconnection_distance
+    model._n_edges_removed = int(near.size - near.sum())
+    return construct.Edges(source[near], target[near], length[near], n)
 
 
 def supervise(model, y, rows, random_state, ensure_all_finite):
@@ -231,7 +273,7 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
 def asymmetry_of(model, X) -> Asymmetry:
     """What the height of a model with a graph is to show."""
     if model._directed_distances:
-        return Asymmetry.of_distances(X)
+        return Asymmetry.of_distances(skew_distances(model, X))
     if model._asymmetric_metric:
         return Asymmetry.of_distances(_neighbor_distances(model))
     given = model._given_scale is not None

@@ -7,7 +7,8 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from finsler_ext import construct
-from finsler_ext.estimators._umap.graph import pair_kwds
+from finsler_ext.construct.index import as_index
+from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap.placement import place_points
@@ -149,6 +150,9 @@ def _edges(model, X, new, training, local_scale, incoming):
         raise ValueError("transform needs a model that was fitted to more than one point.")
     found = _find(model, X[new], training, None if incoming is None else incoming[new])
     cut = found.outgoing >= model._disconnection_distance
+    digraph = getattr(model, "_digraph", None) is not None
+    if digraph:  # where there is an edge from a training point only, none is to be cut
+        cut &= np.isfinite(found.outgoing)
     found.indices[cut], found.outgoing[cut], found.incoming[cut] = -1, np.inf, np.inf
     target_k = model._n_neighbors
     if model._geodesic is not None:
@@ -158,13 +162,18 @@ def _edges(model, X, new, training, local_scale, incoming):
         )
     # As in fit, a point is its own first neighbour.
     own = np.zeros((new.size, 1))
-    scales = construct.umap_scales(
-        np.hstack([own, found.outgoing]),
-        local_connectivity=model.local_connectivity,
-        n_neighbors=target_k,
-        overall=model._mean_distance,
-        n_threads=model._n_threads,
-    )
+    if digraph:
+        scales = construct.new_scales(
+            found, local_connectivity=model.local_connectivity, n_threads=model._n_threads
+        )
+    else:
+        scales = construct.umap_scales(
+            np.hstack([own, found.outgoing]),
+            local_connectivity=model.local_connectivity,
+            n_neighbors=target_k,
+            overall=model._mean_distance,
+            n_threads=model._n_threads,
+        )
     if model._given_scale is not None:
         given = _new_scale(model, local_scale, X.shape[0])[new]
         sigma = construct.relative_scale(given, model._density_sigmas, among=model._given_scale)
@@ -188,19 +197,12 @@ def _find(model, rows, training, incoming):
                 "point i to training point j and E[i, j] the distance from j to i."
             )
         _check_distances("X", rows)
+        if getattr(model, "_digraph", None) is not None:
+            return construct.new_edges(rows, rows if incoming is None else incoming)
         return construct.precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
     if model._knn_search_index is not None:
-        return construct.searched_new_neighbors(model._knn_search_index, rows, k)
-    dense_euclidean = model.metric in ("euclidean", "l2") and not scipy.sparse.issparse(training)
-    return construct.exact_new_neighbors(
-        rows,
-        training,
-        k,
-        metric="euclidean" if dense_euclidean else model._input_distance_func,
-        metric_kwds=pair_kwds(model, training),
-        symmetric=not model._asymmetric_metric,
-        n_threads=model._n_threads,
-    )
+        return as_index(model._knn_search_index).query(rows, k)
+    return exact_index(model, training, new_rows=True).over(training).query(rows, k)
 
 
 def _checked_incoming(model, X, incoming):
