@@ -20,20 +20,17 @@ from finsler_ext.construct.memberships import (
 )
 from finsler_ext.construct.neighbors import (
     DirectedNeighbors,
+    NewNeighbors,
     approximate_neighbors,
     exact_neighbors,
+    exact_new_neighbors,
     is_asymmetric,
     precomputed_neighbors,
-    with_self_first,
-)
-from finsler_ext.construct.new_points import (
-    NewNeighbors,
-    exact_new_neighbors,
-    extended_new_neighbors,
     precomputed_new_neighbors,
     searched_new_neighbors,
-    training_rows,
+    with_self_first,
 )
+from finsler_ext.construct.new_points import extended_new_neighbors, training_rows
 from finsler_ext.construct.scales import (
     mean_distance,
     mean_neighbor_distance,

@@ -8,129 +8,18 @@ points, bit for bit, however many other rows are asked for at the same time.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import plain_interrupt, refuse_after_fork
-from finsler_ext.construct.neighbors import BLOCK_ROWS, EUCLIDEAN, block_function
+from finsler_ext.construct.index.base import NewNeighbors
 
-__all__ = [
-    "NewNeighbors",
-    "exact_new_neighbors",
-    "extended_new_neighbors",
-    "precomputed_new_neighbors",
-    "searched_new_neighbors",
-    "training_rows",
-]
+__all__ = ["extended_new_neighbors", "training_rows"]
 
-# Distances held at once by a thread that compares all pairs.
-MAX_BLOCK = 2**22
-# How far beyond the nearest an approximate search looks; umap-learn's figures.
-EPSILON, EPSILON_ANGULAR = 0.12, 0.24
+# Rows hashed at a time.
+BLOCK_ROWS = 512
 # 2⁶⁴ divided by the golden ratio: multiples of it are spread evenly (Knuth).
 ODD = np.uint64(0x9E3779B97F4A7C15)
-
-
-class NewNeighbors(NamedTuple):
-    """The nearest training points of every new point; −1 and inf where missing.
-
-    indices : array of shape (n_new, k)
-    outgoing : distances from the new point to them, ascending
-    incoming : distances from them to the new point
-    """
-
-    indices: np.ndarray
-    outgoing: np.ndarray
-    incoming: np.ndarray
-
-
-def exact_new_neighbors(
-    new, X, k: int, *, metric="euclidean", metric_kwds=None, symmetric=True, n_threads=1
-) -> NewNeighbors:
-    """Compare every new row with every training row; ``metric`` as in `exact_neighbors`.
-
-    An asymmetric metric is evaluated in both directions.
-    """
-    kwds = metric_kwds or {}
-    euclidean = isinstance(metric, str) and metric in EUCLIDEAN
-    if euclidean and not scipy.sparse.issparse(X):
-        # Not by matrix products: their rounding depends on the number of rows.
-        def there(lo, hi):
-            return _euclidean_block(new, X, lo, hi)
-    else:
-        there = block_function(new, X, metric, kwds)
-
-    n_rows = max(1, min(BLOCK_ROWS, MAX_BLOCK // X.shape[0]))
-
-    def nearest(start: int):
-        stop = min(start + n_rows, new.shape[0])
-        distances = there(start, stop)
-        indices = _smallest(distances, k)
-        outgoing = np.take_along_axis(distances, indices, axis=1)
-        if symmetric:
-            return indices, outgoing, outgoing
-        back = block_function(X, new[start:stop], metric, kwds)(0, X.shape[0]).T
-        return indices, outgoing, np.take_along_axis(back, indices, axis=1)
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        blocks = list(pool.map(nearest, range(0, new.shape[0], n_rows)))
-    return _marked(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
-
-
-def searched_new_neighbors(index, new, k: int) -> NewNeighbors:
-    """Ask the search index of a symmetric metric.
-
-    One row at a time: within a call pynndescent carries a random state from row to row. That
-    costs a seventh of the search itself.
-    """
-    refuse_after_fork()
-    epsilon = EPSILON_ANGULAR if getattr(index, "_angular_trees", False) else EPSILON
-    indices = np.empty((new.shape[0], k), dtype=np.int64)
-    distances = np.empty((new.shape[0], k))
-    with plain_interrupt():
-        for i in range(new.shape[0]):
-            row = slice(i, i + 1)
-            indices[row], distances[row] = index.query(new[row], k, epsilon=epsilon)
-    return _marked(indices, distances, distances)
-
-
-def precomputed_new_neighbors(outgoing, incoming, k: int) -> NewNeighbors:
-    """Neighbours from given distances of shape (n_new, n): from new points, and to them."""
-    if scipy.sparse.issparse(outgoing):
-        indices, there, back = _sparse_rows(outgoing, incoming, k)
-    else:
-        there = np.asarray(outgoing, dtype=np.float64)
-        indices = _smallest(there, k)
-        back = np.take_along_axis(np.asarray(incoming, dtype=np.float64), indices, axis=1)
-        there = np.take_along_axis(there, indices, axis=1)
-    return _marked(indices, there, back)
-
-
-def _sparse_rows(outgoing, incoming, k):
-    out, into = (scipy.sparse.csr_array(D, dtype=np.float64) for D in (outgoing, incoming))
-    n_new = out.shape[0]
-    row = np.repeat(np.arange(n_new), np.diff(out.indptr))
-    order = np.lexsort((out.indices, out.data, row))
-    row, column, value = row[order], out.indices[order], out.data[order]
-    place = np.arange(row.size) - out.indptr[row]
-    near = (place < k) & np.isfinite(value)
-    indices = np.full((n_new, k), -1, dtype=np.int64)
-    there, back = (np.full((n_new, k), np.inf) for _ in range(2))
-    if not near.any():
-        return indices, there, back
-    indices[row[near], place[near]] = column[near]
-    there[row[near], place[near]] = value[near]
-    stored = scipy.sparse.csr_array(
-        (np.ones_like(into.data), into.indices, into.indptr), into.shape
-    )
-    has_way_back = np.asarray(stored[row[near], column[near]]).ravel() > 0
-    way_back = np.asarray(into[row[near], column[near]]).ravel()
-    back[row[near], place[near]] = np.where(has_way_back, way_back, np.inf)
-    return indices, there, back
 
 
 def extended_new_neighbors(
@@ -235,32 +124,3 @@ def _bits(values: np.ndarray) -> np.ndarray:
     if values.dtype != np.float32:
         return values
     return (values + np.float32(0.0)).view(np.uint32)  # −0.0 and 0.0 are equal
-
-
-def _smallest(distances: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k smallest entries of every row, ascending, ties by column."""
-    near = np.argpartition(distances, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(distances, near, axis=1)
-    return np.take_along_axis(near, np.lexsort((near, values), axis=1), axis=1)
-
-
-def _marked(indices, outgoing, incoming) -> NewNeighbors:
-    missing = ~np.isfinite(outgoing) | (indices < 0)
-    return NewNeighbors(
-        np.where(missing, -1, indices),
-        np.where(missing, np.inf, outgoing),
-        np.where(missing, np.inf, incoming),
-    )
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def _euclidean_block(new, X, start, stop):
-    out = np.empty((stop - start, X.shape[0]))
-    for i in range(start, stop):
-        for j in range(X.shape[0]):
-            total = 0.0
-            for c in range(X.shape[1]):
-                step = np.float64(new[i, c] - X[j, c])
-                total += step * step
-            out[i - start, j] = np.sqrt(total)
-    return out

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 from openTSNE.affinity import get_knn_index
 from openTSNE.nearest_neighbors import KNNIndex
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
+from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
+from finsler_ext.construct.index.blocks import pair_distances
+from finsler_ext.construct.index.reductions import REDUCIBLE
 from finsler_ext.construct.input import (
     as_stored,
     canonical,
@@ -21,15 +22,12 @@ from finsler_ext.construct.input import (
     readable,
     without_extremes,
 )
-from finsler_ext.construct.neighbors import (
-    exact_neighbors,
-    is_asymmetric,
-    precomputed_neighbors,
-)
+from finsler_ext.construct.neighbors import is_asymmetric, precomputed_neighbors
 
 __all__ = ["DirectedIndex", "neighbor_index"]
 
-# "auto" compares all pairs up to this many points; openTSNE's Annoy takes as long from there.
+# "auto" compares all pairs up to this many points in any metric; openTSNE's Annoy takes as long
+# from there.
 EXACT_UP_TO = 15_000
 # An asymmetric callable metric is compared on all pairs up to this size.
 ASYMMETRIC_UP_TO = 20_000
@@ -50,17 +48,15 @@ class DirectedIndex(KNNIndex):
         if self.metric == "precomputed":
             found = precomputed_neighbors(self.data, self.k + 1)
             self.data = None  # places of new points come with distances of their own
-        elif self._plain_euclidean():
-            return euclidean_neighbors(self.data, self.k, resolve_n_jobs(self.n_jobs))
         else:
-            found = exact_neighbors(
-                self.data,
-                self.k + 1,
-                metric=self.metric,
-                metric_kwds=self.metric_params,
+            index = ExactIndex(
+                self.metric,
+                self.metric_params,
                 n_threads=resolve_n_jobs(self.n_jobs),
+                dtype=np.float64,
             )
-        return found.indices[:, 1:], found.distances[:, 1:].astype(np.float64)
+            found = index.build(self.data, self.k + 1)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].astype(np.float64)
 
     def _plain_euclidean(self) -> bool:
         return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
@@ -111,9 +107,7 @@ class DirectedIndex(KNNIndex):
         """
         if not self._plain_euclidean():
             return distances
-        exact = np.empty(row.size)
-        _distances_between(np.ascontiguousarray(query), self.data, row, column, exact)
-        return exact
+        return pair_distances(np.ascontiguousarray(query), self.data, row, column)
 
     def query(self, query, k):
         there, _ = self.both_ways(query)
@@ -139,48 +133,24 @@ def _filled_up(query):
     return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
 
 
-def euclidean_neighbors(X: np.ndarray, k: int, n_threads: int = 1):
-    """The k nearest of all pairs, the point itself left out; indices and exact distances.
+class GroupedIndex(KNNIndex):
+    """`GroupIndex` in the manner of openTSNE."""
 
-    Candidates come from ‖x‖² + ‖y‖² − 2xy, distances from the differences.
-    """
-    n = X.shape[0]
-    centred = X - X.mean(axis=0)
-    square = np.einsum("ij,ij->i", centred, centred)
+    VALID_METRICS = tuple(name for name in REDUCIBLE if name)
 
-    def nearest(start: int) -> np.ndarray:
-        rows = np.arange(start, min(start + BLOCK_ROWS, n))
-        between = square - 2.0 * (centred[rows] @ centred.T)  # less ‖x‖² of the row itself
-        between[np.arange(rows.size), rows] = np.inf
-        # a copy: a view would keep every block in memory
-        return np.argpartition(between, k - 1, axis=1)[:, :k].copy()
+    def build(self):
+        self.index = GroupIndex(
+            self.metric,
+            random_state=self.random_state,
+            n_threads=resolve_n_jobs(self.n_jobs),
+            dtype=np.float64,
+        )
+        found = self.index.build(self.data, self.k + 1)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].copy()
 
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        indices = np.concatenate(list(pool.map(nearest, range(0, n, BLOCK_ROWS))))
-    distances = np.empty(indices.shape)
-    with RowPool(n, n_threads, heavy=True) as rows:
-        rows.run(_distances_of_pairs, X, indices, distances)
-    order = np.lexsort((indices, distances), axis=1)
-    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
-
-
-@njit(nogil=True, cache=True)
-def _distances_of_pairs(start, stop, X, indices, distances):
-    for i in range(start, stop):
-        for e in range(indices.shape[1]):
-            j, total = indices[i, e], 0.0
-            for c in range(X.shape[1]):
-                total += (X[i, c] - X[j, c]) ** 2
-            distances[i, e] = np.sqrt(total)
-
-
-@njit(nogil=True, cache=True)
-def _distances_between(A, B, row, column, distances):
-    for e in range(row.shape[0]):
-        total = 0.0
-        for c in range(A.shape[1]):
-            total += (A[row[e], c] - B[column[e], c]) ** 2
-        distances[e] = np.sqrt(total)
+    def query(self, query, k):
+        found = self.index.query(np.asarray(query), k)
+        return found.indices, found.outgoing
 
 
 def neighbor_index(
@@ -197,9 +167,10 @@ def neighbor_index(
 ) -> KNNIndex:
     """The index that finds k neighbours (the point itself left out) of every point.
 
-    "exact" compares all pairs; so does "auto" up to 15,000 points, for directed distances and
-    for asymmetric metrics. Everything else is openTSNE's choice. With a seed, approximate
-    indices are built on one thread: they depend on the number of threads.
+    "exact" compares all pairs; so does "auto" up to 15,000 points and where that is the cheapest
+    search (`cheapest_search`), for directed distances and for asymmetric metrics. More rows are
+    searched by groups, where the metric allows. Everything else is openTSNE's choice. With a
+    seed, its approximate indices are built on one thread: they depend on the number of threads.
     """
     n = data.shape[0]
     directed = metric == "precomputed"
@@ -212,11 +183,13 @@ def neighbor_index(
                 "Compute the directed distances (a sparse matrix of the nearest ones will do) "
                 "and pass metric='precomputed'."
             )
-    exact = isinstance(method, str) and (
-        directed or method == "exact" or (method == "auto" and n <= EXACT_UP_TO)
-    )
-    if exact:
-        return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+    if isinstance(method, str):
+        search = cheapest_search(data, None if metric_params else metric)
+        few = method == "auto" and (n <= EXACT_UP_TO or search == EXACT)
+        if directed or method == "exact" or few:
+            return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+        if method == "auto" and search == GROUPS:
+            return GroupedIndex(data, k, metric, n_jobs=n_jobs, random_state=random_state)
     return get_knn_index(
         data,
         method,

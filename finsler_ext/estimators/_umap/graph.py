@@ -11,23 +11,25 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
+from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
-from finsler_ext.metrics import is_directed
+from finsler_ext.construct.symmetry import is_directed
 
 __all__ = [
+    "asymmetry_of",
     "build_graph",
+    "exact_index",
     "find_neighbors",
-    "is_symmetric",
     "isolated",
-    "neighbor_distances",
     "pair_kwds",
     "skew_distances",
     "supervise",
 ]
 
-# umap-learn compares all pairs below this size and searches approximately from it on.
+# umap-learn compares all pairs of targets below this size and searches approximately from it on.
 EXACT_BELOW = 4096
 LARGEST = 1e18
 # An asymmetric callable metric is compared on all pairs up to this size.
@@ -101,24 +103,24 @@ def _search(model, X, k, random_state):
             "do) and pass metric='precomputed'."
         )
     model._asymmetric_metric = directed
-    model._small_data = directed or (n < EXACT_BELOW and not model.force_approximation_algorithm)
+    search = cheapest_search(
+        X,
+        None if model._metric_kwds else model.metric,
+        approximate=model.force_approximation_algorithm,
+    )
+    model._small_data = directed or search == EXACT
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
-        euclidean = model.metric in ("euclidean", "l2")
         try:
-            return construct.exact_neighbors(
-                X,
-                k,
-                metric=model.metric if euclidean else model._input_distance_func,
-                metric_kwds=pair_kwds(model, X),
-                n_threads=model._n_threads,
-                name=model.metric if isinstance(model.metric, str) else None,
-            )
+            return exact_index(model, X).build(X, k)
         except ZeroDivisionError:
             raise ValueError(
                 f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
                 "Leave them out, or choose another metric."
             ) from None
+    if search == GROUPS and np.isfinite([X.min(), X.max()]).all():
+        index = GroupIndex(model.metric, random_state=random_state, n_threads=model._n_threads)
+        return index.build(X, k)
     values = X.data if sparse else X
     if values.size and np.abs(values).max() > LARGEST:
         raise ValueError(
@@ -140,6 +142,20 @@ def _search(model, X, k, random_state):
         n_threads=model._n_threads if model.random_state is None else 1,
         low_memory=model.low_memory,
         verbose=model.verbose,
+    )
+
+
+def exact_index(model, X, *, new_rows: bool = False) -> ExactIndex:
+    """An index that compares all pairs in the metric of the model."""
+    by_name = model.metric in ("euclidean", "l2")
+    if new_rows and scipy.sparse.issparse(X):
+        by_name = False  # products of sparse rows round, and differently in other company
+    return ExactIndex(
+        model.metric if by_name else model._input_distance_func,
+        pair_kwds(model, X),
+        symmetric=not model._asymmetric_metric,
+        n_threads=model._n_threads,
+        named=model.metric if isinstance(model.metric, str) else None,
     )
 
 
@@ -254,7 +270,17 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
     model.graph_ = scipy.sparse.csr_matrix(graph)
 
 
-def neighbor_distances(model) -> scipy.sparse.csr_array:
+def asymmetry_of(model, X) -> Asymmetry:
+    """What the height of a model with a graph is to show."""
+    if model._directed_distances:
+        return Asymmetry.of_distances(skew_distances(model, X))
+    if model._asymmetric_metric:
+        return Asymmetry.of_distances(_neighbor_distances(model))
+    given = model._given_scale is not None
+    return Asymmetry.of_scale(model.graph_, model.local_scale_, given=given)
+
+
+def _neighbor_distances(model) -> scipy.sparse.csr_array:
     """Directed distances on the neighbour edges, rows being sources."""
     row, column = np.nonzero(model._knn_indices >= 0)
     target = model._knn_indices[row, column]
@@ -269,14 +295,6 @@ def isolated(graph) -> np.ndarray:
     out = np.asarray(graph.sum(axis=1)).ravel()
     into = np.asarray(graph.sum(axis=0)).ravel()
     return (out == 0) & (into == 0)
-
-
-def is_symmetric(D) -> bool:
-    """True where nothing at all depends on the direction."""
-    if scipy.sparse.issparse(D):
-        out, into = (np.asarray(D.sum(axis=axis)).ravel() for axis in (1, 0))
-        return bool(np.allclose(out, into)) and abs(D - D.T).max() < 1e-6
-    return bool(np.array_equal(D, D.T))
 
 
 def _precomputed_between(D, rows, columns):

@@ -7,7 +7,8 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from finsler_ext import construct
-from finsler_ext.estimators._umap.graph import pair_kwds
+from finsler_ext.construct.index import as_index
+from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap.placement import place_points
@@ -200,17 +201,8 @@ def _find(model, rows, training, incoming):
             return construct.new_edges(rows, rows if incoming is None else incoming)
         return construct.precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
     if model._knn_search_index is not None:
-        return construct.searched_new_neighbors(model._knn_search_index, rows, k)
-    dense_euclidean = model.metric in ("euclidean", "l2") and not scipy.sparse.issparse(training)
-    return construct.exact_new_neighbors(
-        rows,
-        training,
-        k,
-        metric="euclidean" if dense_euclidean else model._input_distance_func,
-        metric_kwds=pair_kwds(model, training),
-        symmetric=not model._asymmetric_metric,
-        n_threads=model._n_threads,
-    )
+        return as_index(model._knn_search_index).query(rows, k)
+    return exact_index(model, training, new_rows=True).over(training).query(rows, k)
 
 
 def _checked_incoming(model, X, incoming):

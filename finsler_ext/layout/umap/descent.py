@@ -72,6 +72,7 @@ class UmapDescent:
         *,
         omega_norm: float,
         rate_share: float = 1.0,
+        rate_until: int | None = None,
         hold_height: bool = False,
         after_epoch: Callable[[int, np.ndarray], object] | None = None,
     ) -> np.ndarray:
@@ -84,6 +85,8 @@ class UmapDescent:
         omega_norm : float
         rate_share : float
             Multiplies the learning rate.
+        rate_until : int, optional
+            The epoch at which the learning rate has fallen to 0; the last one by default.
         hold_height : bool
             Leave the last column as it is.
         after_epoch : callable, optional
@@ -91,10 +94,11 @@ class UmapDescent:
         """
         position = np.array(position, dtype=np.float32, order="C")
         moved = np.empty_like(position)
+        until = self.n_epochs if rate_until is None else rate_until
         kernel = step_kernel(self.space.forward, position.shape[1])
         with RowPool(position.shape[0], self.n_threads) as pool:
             for epoch in epochs:
-                rate = self.learning_rate * (1.0 - epoch / self.n_epochs) * rate_share
+                rate = self.learning_rate * (1.0 - epoch / until) * rate_share
                 for step in range(N_STEPS):
                     pool.run(
                         kernel,

@@ -1,0 +1,303 @@
+"""Approximate neighbours in large data: groups of rows, then neighbours of neighbours.
+
+1. Centres are found by a few rounds of k-means on a sample, and every row joins the nearest.
+2. The rows of a group are compared with those of the groups around it, all pairs by products of
+   blocks (`finsler_ext.construct.index.blocks`).
+3. Every row is compared with the neighbours of its neighbours, in both directions of an edge, until
+   hardly any row finds a nearer one. In a round all rows read what was found in the round before
+   and write only their own row, so the result does not depend on the number of threads.
+
+New rows are compared with the groups around them, and then with neighbours of what they found.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from sklearn.utils import check_random_state
+
+from finsler_ext._threads import RowPool, one_blas_thread
+from finsler_ext.construct.index.base import (
+    DirectedNeighbors,
+    NewNeighbors,
+    marked,
+    with_self_first,
+)
+from finsler_ext.construct.index.blocks import (
+    Rows,
+    nearest_of_block,
+    nearest_rows,
+    quick_square_distance,
+)
+from finsler_ext.construct.index.reductions import Reduction, reduction_of
+
+__all__ = ["GroupIndex"]
+
+# Rows per group on average, and groups that a group is compared with, itself included.
+GROUP_ROWS, GROUPS_AROUND = 256, 32
+# No group is larger than this many times the average; larger ones are cut.
+LARGEST_GROUP = 4
+# k-means: rows per centre in the sample, and rounds.
+SAMPLE_ROWS, KMEANS_ROUNDS = 32, 4
+# Neighbours of a row, and rows that have it as a neighbour, through which others are reached.
+LINKS = 12
+# Rounds of neighbours of neighbours, at most; fewer once a round replaces less than this share.
+ROUNDS, REPLACED = 4, 0.005
+# Groups that a new row is compared with, and rounds of neighbours of what it found.
+GROUPS_FOR_NEW, HOPS_FOR_NEW = 16, 2
+# Slots for the rows that were looked at already, a power of two.
+SEEN = 4096
+
+
+class GroupIndex:
+    """A `NeighborIndex` for dense rows in a metric that `reduction_of` knows.
+
+    Parameters
+    ----------
+    metric : str
+    random_state : int, RandomState or None
+        The sample of the k-means follows from it.
+    n_threads : int
+    dtype : type of the distances
+    """
+
+    name = "groups"
+
+    def __init__(self, metric="euclidean", *, random_state=None, n_threads=1, dtype=np.float32):
+        self.metric = metric
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.dtype = dtype
+
+    def build(self, X, k: int) -> DirectedNeighbors:
+        self.X = X
+        reduction = self._reduction = self._reduced()
+        rows = Rows(reduction.rows)
+        order = self._divide(rows, check_random_state(self.random_state))
+        # rows of a group lie side by side, so that most of what is compared is in the cache
+        self._rows = rows.taken(order)
+        near, distances = self._compare_groups(k - 1)
+        near, distances = refined(self._rows.X, near, distances, self.n_threads)
+        self.order, self.links = order, near[:, :LINKS].copy()
+        indices, placed = np.empty((len(X), k), dtype=np.int32), np.zeros((len(X), k))
+        indices[:, 0] = np.arange(len(X))
+        indices[order, 1:] = np.where(near >= 0, order[near], -1)
+        placed[order, 1:] = reduction.value(distances)
+        return with_self_first(indices, placed, self, dtype=self.dtype)
+
+    def _reduced(self) -> Reduction:
+        reduction = reduction_of(self.metric, self.X)
+        if reduction is None:
+            raise ValueError(
+                f"metric={self.metric!r} is not known to the search by groups, or X is sparse or "
+                "not finite. Use another search."
+            )
+        return reduction
+
+    def __getstate__(self):
+        kept = ("metric", "n_threads", "X", "order", "starts", "centres", "links")
+        return {name: value for name, value in vars(self).items() if name in kept}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        self.random_state, self.dtype = None, np.float32
+        if "X" in state:
+            self._reduction = self._reduced()
+            self._rows = Rows(self._reduction.rows).taken(self.order)
+
+    def _divide(self, rows: Rows, rng) -> np.ndarray:
+        """The rows in the order of their groups; sets where each group starts, and its centre."""
+        n = len(rows)
+        n_groups = max(1, n // max(GROUP_ROWS, int(np.sqrt(n / GROUPS_AROUND))))
+        centres = _centres(rows, n_groups, rng, self.n_threads)
+        group = nearest_rows(rows, Rows(centres, like=rows), 1, n_threads=self.n_threads)[0][:, 0]
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(n_groups + 1))
+        most = LARGEST_GROUP * n // n_groups
+        cuts = [np.arange(a, b, most) for a, b in pairwise(starts)]
+        self.starts = np.append(np.concatenate(cuts), n)
+        self.centres = centres[group[order[self.starts[:-1]]]]
+        return order
+
+    def _compare_groups(self, k: int):
+        rows, starts = self._rows, self.starts
+        n = len(rows)
+        indices, distances = np.empty((n, k), dtype=np.int32), np.empty((n, k))
+        centres = Rows(self.centres, like=rows)
+        around = nearest_rows(centres, centres, GROUPS_AROUND, n_threads=self.n_threads)[0]
+        prepared, half = rows.prepared(np.float32)
+
+        def compare(g: int) -> None:
+            mine = slice(starts[g], starts[g + 1])
+            groups = np.sort(around[g]) if g in around[g] else np.sort([*around[g], g])
+            among = np.concatenate([np.arange(starts[h], starts[h + 1]) for h in groups])
+            own = np.searchsorted(among, np.arange(mine.start, mine.stop))
+            near, far, _ = nearest_of_block(
+                prepared[mine], rows.X[mine], own, rows.X[among], prepared[among], half[among], k
+            )
+            indices[mine] = np.where(near >= 0, among[near], -1)
+            distances[mine] = far
+
+        with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
+            list(pool.map(compare, range(len(self.centres))))
+        return indices, distances
+
+    def query(self, new, k: int) -> NewNeighbors:
+        asked = self._reduction.of(new)
+        if asked is None:
+            raise ValueError("X contains NaN or infinity, for which there are no neighbours.")
+        asked = np.ascontiguousarray(asked, dtype=self._rows.X.dtype)
+        centres = Rows(self.centres)
+        around = nearest_rows(
+            Rows(asked, like=centres), centres, GROUPS_FOR_NEW, n_threads=self.n_threads
+        )[0]
+        near = np.full((len(asked), k), -1, dtype=np.int64)
+        squares = np.full((len(asked), k), np.inf)
+        with RowPool(len(asked), self.n_threads, heavy=True) as pool:
+            pool.run(
+                _search_new, asked, self._rows.X, around, self.starts, self.links, near, squares
+            )
+        distances = self._reduction.value(np.sqrt(squares))
+        return marked(np.where(near >= 0, self.order[near], -1), distances, distances)
+
+
+def _centres(rows: Rows, n_groups: int, rng, n_threads: int) -> np.ndarray:
+    n = len(rows)
+    sample = np.sort(rng.permutation(n)[: SAMPLE_ROWS * n_groups])
+    chosen = rows.taken(sample)
+    centres = chosen.X[np.sort(rng.permutation(len(sample))[:n_groups])]
+    for _ in range(KMEANS_ROUNDS):
+        group = nearest_rows(chosen, Rows(centres, like=rows), 1, n_threads=n_threads)[0][:, 0]
+        total = np.zeros(centres.shape)
+        _add_rows(chosen.X, group, total)
+        count = np.bincount(group, minlength=n_groups)
+        kept = count > 0
+        centres = centres.copy()
+        centres[kept] = total[kept] / count[kept, None]
+    return centres
+
+
+@njit(cache=True)
+def _add_rows(X, group, total):
+    for i in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            total[group[i], c] += X[i, c]
+
+
+def refined(X, indices, distances, n_threads: int):
+    """Neighbours, after comparing with neighbours of neighbours as long as that helps."""
+    near, squares = indices, distances**2
+    fresh = np.ones(near.shape, dtype=np.bool_)
+    for _ in range(ROUNDS):
+        back, back_fresh = _reverse(near, fresh, LINKS)
+        found = near.copy(), squares.copy(), np.zeros_like(fresh)
+        with RowPool(len(X), n_threads, heavy=True) as pool:
+            pool.run(_refine, X, near, fresh, back, back_fresh, *found)
+        near, squares, fresh = found
+        if fresh.mean() < REPLACED:
+            break
+    return near, np.sqrt(squares)
+
+
+@njit(cache=True)
+def _reverse(near, fresh, n_links):
+    """Up to ``n_links`` rows that have each row as a neighbour, nearest ranks first."""
+    n = near.shape[0]
+    back = np.full((n, n_links), -1, dtype=np.int32)
+    back_fresh = np.zeros((n, n_links), dtype=np.bool_)
+    count = np.zeros(n, dtype=np.int32)
+    for e in range(min(n_links, near.shape[1])):
+        for i in range(n):
+            j = near[i, e]
+            if j >= 0 and count[j] < n_links:
+                back[j, count[j]] = i
+                back_fresh[j, count[j]] = fresh[i, e]
+                count[j] += 1
+    return back, back_fresh
+
+
+@njit(nogil=True, cache=True)
+def _refine(start, stop, X, near, fresh, back, back_fresh, new_near, new_squares, new_fresh):
+    links = min(back.shape[1], near.shape[1])
+    seen = np.empty(SEEN, dtype=np.int32)
+    for i in range(start, stop):
+        seen[:] = -1
+        _unseen(seen, i)
+        for e in range(near.shape[1]):
+            _unseen(seen, near[i, e])
+        for a in range(2 * links):
+            if a < links:
+                j, new = near[i, a], fresh[i, a]
+            else:
+                j, new = back[i, a - links], back_fresh[i, a - links]
+            if j < 0:
+                continue
+            if a >= links and new and _unseen(seen, j):
+                _offer(X, i, X, j, new_near, new_squares, new_fresh)
+            for b in range(2 * links):
+                if b < links:
+                    c, also = near[j, b], fresh[j, b]
+                else:
+                    c, also = back[j, b - links], back_fresh[j, b - links]
+                if c >= 0 and (new or also) and _unseen(seen, c):
+                    _offer(X, i, X, c, new_near, new_squares, new_fresh)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _unseen(seen, j):
+    """True once for every j; may be true again when nearly all slots are taken."""
+    at = (j * 40503) & (SEEN - 1)
+    for _ in range(16):
+        if seen[at] == j:
+            return False
+        if seen[at] == -1:
+            seen[at] = j
+            return True
+        at = (at + 1) & (SEEN - 1)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _offer(Q, i, X, j, near, squares, fresh):
+    """Put j among the neighbours of row i if it is nearer than the last."""
+    k = near.shape[1]
+    total = quick_square_distance(Q, i, X, j)
+    at = k
+    while at > 0 and (
+        total < squares[i, at - 1] or (total == squares[i, at - 1] and j < near[i, at - 1])
+    ):
+        at -= 1
+    if at == k:
+        return
+    for e in range(at):
+        if near[i, e] == j:
+            return
+    for e in range(k - 1, at, -1):
+        near[i, e], squares[i, e] = near[i, e - 1], squares[i, e - 1]
+        fresh[i, e] = fresh[i, e - 1]
+    near[i, at], squares[i, at], fresh[i, at] = j, total, True
+
+
+@njit(nogil=True, cache=True)
+def _search_new(start, stop, Q, X, groups, starts, links, near, squares):
+    seen = np.empty(SEEN, dtype=np.int32)
+    unused = np.empty(near.shape, dtype=np.bool_)
+    for i in range(start, stop):
+        for a in range(groups.shape[1]):
+            g = groups[i, a]
+            for m in range(starts[g], starts[g + 1]):
+                _offer(Q, i, X, m, near, squares, unused)
+        for _ in range(HOPS_FOR_NEW):
+            seen[:] = -1
+            reached = near[i, :LINKS].copy()
+            for j in near[i]:
+                _unseen(seen, j)
+            for j in reached:
+                if j >= 0:
+                    for b in range(min(LINKS, links.shape[1])):
+                        c = links[j, b]
+                        if c >= 0 and _unseen(seen, c):
+                            _offer(Q, i, X, c, near, squares, unused)
