@@ -7,6 +7,7 @@ import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext.construct.directed_input import (
     Opened,
     check_range,
@@ -18,7 +19,6 @@ from finsler_ext.construct.directed_input import (
 from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.construct.input import readable
 from finsler_ext.estimators import opentsne
-from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
 
@@ -120,6 +120,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         Only with omega_norm="auto": the drift chosen, why, and what was tried.
     local_scale_ : array of shape (n_samples,) or None
         Mean distance to the neighbours, or the scale given.
+    asymmetry_ : Asymmetry
+        What the height is to show: where it comes from, and on which pairs.
     skew_fidelity_ : SkewFidelity
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
@@ -158,6 +160,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         An error leaves the model as it was, and so does Ctrl-C if it was fitted before; otherwise
         ``embedding_`` is then what was reached.
         """
+        if is_collection(X):
+            return fit_collection(self, X, affinities=affinities, initialization=initialization)
         before = dict(vars(self))
         try:
             data = Opened(None)
@@ -166,8 +170,6 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
                 X = self._validated(data.X, reset=True)
             super().fit(X, affinities, initialization)
             data.name_points(self)
-            given = self.metric == "precomputed" and X is not None
-            self._directed_distances = given and is_directed(X)
             self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
             warn_of_cycles(self.gradient_share_, stacklevel=2)
             self._n_features_out = self.n_components
@@ -181,6 +183,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
         """Fit and return the embedding as a plain array."""
         self.fit(X, affinities=affinities, initialization=initialization)
+        if is_collection(X):
+            return self.transform(X)
         return named_output(self, np.array(self.embedding_))
 
     def transform(
@@ -221,6 +225,10 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         array of shape (n_new, n_components)
         """
         check_is_fitted(self, "embedding_")
+        if is_collection(X):
+            return transform_collection(
+                self, X, perplexity=perplexity, local_scale=local_scale, incoming=incoming
+            )
         X = self._validated(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
         if self.local_scale is not None or local_scale is not None:
