@@ -165,10 +165,11 @@ def nearest_of_block(asked, Q, own, X, among, half, k: int):
     rounding = np.finfo(dtype).eps * (among.shape[1] + 8)
     slack = (2.02 * rounding * longest * (norm + longest)).astype(dtype)
     state = _empty_state(len(asked), k, dtype)
-    tile = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
+    product = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
     for first in range(0, len(among), ROWS_PER_TILE):
         part = among[first : first + ROWS_PER_TILE]
-        product = tile[:, : len(part)]
+        if len(part) < ROWS_PER_TILE:  # not a part of the tile, for which all would compile again
+            product = np.empty((len(asked), len(part)), dtype=dtype)
         np.matmul(asked, part.T, out=product)
         _absorb(product, half, first, own, slack, Q, X, *state)
     _finish(slack, Q, X, *state)
