@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext.metrics import SkewFidelity, neighborhood_preservation
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.spaces import RANDERS, Space
 
 __all__ = [
     "DRIFTS",
     "MEANINGFUL_SIGN",
     "TOLERANCE",
+    "ChanceWarning",
     "DriftChoice",
     "Trial",
     "check_drift_parameter",
@@ -38,6 +40,10 @@ MEANINGFUL_SIGN = 0.6
 # From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
 # mistake.
 ASKED_FOR = 0.3
+
+
+class ChanceWarning(UserWarning):
+    """A height that was asked for orders the data no better than chance."""
 
 
 class Trial(NamedTuple):
@@ -90,6 +96,7 @@ def warn_of_chance(
         f"With omega_norm={omega_norm:g} the height says next to nothing about the asymmetry of "
         f"the data: it orders {fidelity.sign:.0%} of the pairs rightly, 50% is chance. Read it as "
         f"one more map column{advice}.",
+        ChanceWarning,
         stacklevel=stacklevel + 1,
     )
 
@@ -97,7 +104,7 @@ def warn_of_chance(
 def choose_drift(
     before: np.ndarray,
     embed: Callable[[float], np.ndarray],
-    fidelity: Callable[[np.ndarray], SkewFidelity],
+    asymmetry: Asymmetry,
     neighbors: np.ndarray,
     *,
     space: Space = RANDERS,
@@ -111,8 +118,8 @@ def choose_drift(
         The layout before the drift acts.
     embed : callable
         The embedding at a given drift; it should reuse that layout.
-    fidelity : callable
-        The skew fidelity of an embedding.
+    asymmetry : Asymmetry
+        What the height is to show.
     neighbors : array of shape (n, k)
         Data neighbours of each point, the point itself left out; −1 where missing.
     space : Space
@@ -126,9 +133,9 @@ def choose_drift(
     for omega_norm in sorted(drifts, reverse=True):
         embedding = embed(omega_norm)
         kept = neighborhood_preservation(neighbors, embedding)
-        found = fidelity(embedding)
+        found = asymmetry.fidelity(embedding, omega_norm, space)
         trials.append(Trial(omega_norm, kept, found.sign))
-        if found.reason:
+        if not found.defined:
             return DriftChoice(0.0, found.reason, tuple(trials))
         if kept >= enough:
             break

@@ -19,7 +19,8 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.metrics import pair_skew
+from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.metrics import asymmetry_between
 
 __all__ = ["DriftField", "fit_drift_field"]
 
@@ -100,6 +101,7 @@ def fit_drift_field(
     distances=None,
     graph=None,
     local_scale=None,
+    asymmetry: Asymmetry | None = None,
     n_centers: int = N_CENTERS,
     random_state=0,
 ) -> DriftField:
@@ -118,6 +120,8 @@ def fit_drift_field(
         For one-way edges see `finsler_ext.construct.with_ways_back`.
     graph, local_scale : sparse matrix of shape (n, n) and array of shape (n,), optional
         For ordinary data: log s_j − log s_i on the edges of the graph.
+    asymmetry : Asymmetry, optional
+        In place of these: ``asymmetry_`` of a fitted estimator.
     n_centers : int, default=16
         Places around which the field may bend.
     random_state : int, RandomState or None, default=0
@@ -143,7 +147,9 @@ def fit_drift_field(
             f"embedding must have two map columns at least, got shape {positions.shape}."
         )
     rng = check_random_state(random_state)
-    source, target, skew = pair_skew(distances=distances, graph=graph, local_scale=local_scale)
+    if asymmetry is None:
+        asymmetry = asymmetry_between(graph, local_scale, distances)
+    source, target, skew = asymmetry.pairs
     there = np.asarray(np.isfinite(positions).all(axis=1))
     known = np.isfinite(skew) & there[source] & there[target]
     source, target, skew = source[known], target[known], skew[known]

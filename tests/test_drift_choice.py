@@ -16,6 +16,16 @@ def disk(n):
     return np.column_stack([r * np.cos(a), r * np.sin(a)])
 
 
+class Scored:
+    """An asymmetry that every embedding shows as well."""
+
+    def __init__(self, fidelity):
+        self.found = fidelity
+
+    def fidelity(self, embedding, omega_norm, space):
+        return self.found
+
+
 def planted(loss_per_drift, sign=0.9):
     """Points on a line; an embedding at drift w swaps a share of them that grows with w."""
     n, k = 200, 4
@@ -30,19 +40,16 @@ def planted(loss_per_drift, sign=0.9):
         wrong[:lost] = np.random.default_rng(0).permutation(lost) * 1.0
         return np.column_stack([wrong, np.zeros(n)])
 
-    def fidelity(_):
-        return SkewFidelity(sign, 0.0, 0.0)
-
-    return embed, fidelity, neighbors, tried
+    return embed, Scored(SkewFidelity(sign, 0.0, 0.0)), neighbors, tried
 
 
 def test_the_largest_drift_within_the_tolerance_is_taken():
-    embed, fidelity, neighbors, tried = planted(loss_per_drift=0.0)
-    choice = choose_drift(embed(0.0), embed, fidelity, neighbors)
+    embed, asymmetry, neighbors, tried = planted(loss_per_drift=0.0)
+    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors)
     assert choice.omega_norm == max(DRIFTS)
     assert tried == [0.0, max(DRIFTS)]
-    embed, fidelity, neighbors, tried = planted(loss_per_drift=0.18)
-    choice = choose_drift(embed(0.0), embed, fidelity, neighbors, tolerance=0.1)
+    embed, asymmetry, neighbors, tried = planted(loss_per_drift=0.18)
+    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors, tolerance=0.1)
     kept = {trial.omega_norm: trial.preservation for trial in choice.trials}
     assert kept[choice.omega_norm] >= 0.9 * kept[0.0]
     assert all(kept[w] < 0.9 * kept[0.0] for w in kept if w > choice.omega_norm)
@@ -50,16 +57,16 @@ def test_the_largest_drift_within_the_tolerance_is_taken():
 
 
 def test_reasons_not_to_drift_are_reported():
-    embed, fidelity, neighbors, _ = planted(loss_per_drift=1.0)
-    choice = choose_drift(embed(0.0), embed, fidelity, neighbors)
+    embed, asymmetry, neighbors, _ = planted(loss_per_drift=1.0)
+    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors)
     assert choice.omega_norm == 0
     assert "loses more than 10%" in choice.reason
-    embed, fidelity, neighbors, _ = planted(loss_per_drift=0.0, sign=0.5)
-    choice = choose_drift(embed(0.0), embed, fidelity, neighbors)
+    embed, asymmetry, neighbors, _ = planted(loss_per_drift=0.0, sign=0.5)
+    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors)
     assert choice.omega_norm == 0
     assert "no asymmetry" in choice.reason
     unknown = SkewFidelity(np.nan, np.nan, np.nan, "the data has no asymmetry to show")
-    choice = choose_drift(embed(0.0), embed, lambda _: unknown, neighbors)
+    choice = choose_drift(embed(0.0), embed, Scored(unknown), neighbors)
     assert (choice.omega_norm, choice.reason) == (0.0, unknown.reason)
 
 

@@ -43,8 +43,8 @@ def test_large_matrices_are_scored_on_a_selection_of_pairs(monkeypatch):
     D = randers_distances(Y, 0.3)
     noisy = Y + RNG.normal(size=Y.shape)
     whole = skew_fidelity(noisy, distances=D)
-    monkeypatch.setattr("finsler_ext.metrics.MAX_PAIRS", 6000)
-    monkeypatch.setattr("finsler_ext.metrics.MAX_RANKED_PAIRS", 3000)
+    monkeypatch.setattr("finsler_ext.asymmetry.MAX_PAIRS", 6000)
+    monkeypatch.setattr("finsler_ext.asymmetry.MAX_RANKED_PAIRS", 3000)
     assert skew_fidelity(noisy, distances=D)[:3] == pytest.approx(whole[:3], abs=0.05)
 
 

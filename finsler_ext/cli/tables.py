@@ -11,7 +11,6 @@ import scipy.sparse
 from finsler_ext.cli.labels import label_values
 from finsler_ext.cli.text import read_text_table
 from finsler_ext.cli.usage import UsageError, listed, needs
-from finsler_ext.construct.input import checked_structure
 
 __all__ = ["FORMATS", "Table", "format_of", "load_npy", "load_npz", "read_table"]
 
@@ -195,9 +194,15 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     return arrays[wanted], {name: a for name, a in arrays.items() if name != wanted}
 
 
+def _checked(matrix, name: str):
+    from finsler_ext.construct.input import checked_structure  # its package takes seconds to load
+
+    return checked_structure(matrix, name)
+
+
 def _sparse_npz(path: Path):
     try:
-        stored = checked_structure(scipy.sparse.load_npz(path), "it")
+        stored = _checked(scipy.sparse.load_npz(path), "it")
         if stored.dtype.kind not in "fiub":
             raise ValueError(f"it holds {stored.dtype}, not numbers")
         return scipy.sparse.csr_matrix(stored)
@@ -305,7 +310,7 @@ def _h5ad(path: Path, options) -> Table:
     name = "X_pca" if found else "X"
     if scipy.sparse.issparse(X):
         try:
-            X = scipy.sparse.csr_matrix(checked_structure(X, f"{path}: {name}"))
+            X = scipy.sparse.csr_matrix(_checked(X, f"{path}: {name}"))
         except ValueError as error:
             raise UsageError(str(error)) from None
     X = X if scipy.sparse.issparse(X) else np.asarray(X)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from finsler_ext.asymmetry import SkewFidelity
 from finsler_ext.drift import MEANINGFUL_SIGN
-from finsler_ext.metrics import SkewFidelity
 
 __all__ = ["columns_why", "shown_share", "verdict"]
 
 
 def verdict(fidelity: SkewFidelity, directed: bool = False) -> str:
-    if fidelity.reason:
+    if not fidelity.defined:
         return f"The height carries no asymmetry: {fidelity.reason}."
     order = "from cheap to costly to reach" if directed else "from dense to sparse"
     pairs = "pairs" if directed else "neighbour pairs"

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from finsler_ext.construct.readers import canonical
 
-__all__ = ["MOSTLY_CYCLIC", "gradient_share", "warn_of_cycles"]
+__all__ = ["MOSTLY_CYCLIC", "CyclicWarning", "gradient_share", "warn_of_cycles"]
 
 # With less of the asymmetry than this, most of it has no height.
 MOSTLY_CYCLIC = 0.5
@@ -23,6 +23,10 @@ MOSTLY_CYCLIC = 0.5
 NEGLIGIBLE_SKEW = 1e-12
 BLOCK_ROWS = 1024
 TOLERANCE = 1e-8
+
+
+class CyclicWarning(UserWarning):
+    """Most of the asymmetry of the data has no height."""
 
 
 def gradient_share(D) -> float:
@@ -103,5 +107,6 @@ def warn_of_cycles(share: float, *, stacklevel: int) -> None:
             f"Most of the asymmetry is cyclic or noise: heights can express only {share:.0%} of it "
             "(gradient_share_), whatever the drift. The rest (A → B → C → A costs more than the "
             "way back) has no height.",
+            CyclicWarning,
             stacklevel=stacklevel + 1,
         )

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.asymmetry import DENSITY, SCALE, Asymmetry
 from finsler_ext.construct.directed_distances import directed_distances
 from finsler_ext.construct.directed_input import check_range, named_output, opened, plain
 from finsler_ext.construct.gradient_share import warn_of_cycles
@@ -27,14 +28,13 @@ from finsler_ext.construct.input import (
     readable,
     without_extremes,
 )
+from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.drift import warn_of_chance
 from finsler_ext.estimators._mds.columns import COLUMNS
 from finsler_ext.estimators._mds.functions import finsler_mds_gd, finsler_smacof
 from finsler_ext.estimators._mds.input import (
-    ROUNDING,
     DirectedInput,
     checked_dissimilarities,
-    is_symmetric,
 )
 from finsler_ext.estimators._mds.new_points import constructed_distances, given_distances
 from finsler_ext.estimators._mds.problem import (
@@ -48,7 +48,7 @@ from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.scaling import Transformation
-from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
+from finsler_ext.metrics import density_height
 from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
@@ -144,6 +144,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Names of the points, where directed data has any.
     local_scale_ : array of shape (n_samples,) or None
         Scale of each source, with geometric mean 1; None if "precomputed".
+    asymmetry_ : Asymmetry
+        What the height is to show: where it comes from, and on which pairs.
     skew_fidelity_ : SkewFidelity
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
@@ -393,21 +395,24 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             n_threads=n_threads,
         )
 
+    def _asymmetry(self) -> Asymmetry:
+        """What the height is to show: the scale of the sources, if it varies, or distances."""
+        known, scale, D = self._known, self.local_scale_, self.dissimilarity_matrix_
+        if known is not None and scale is not None and np.ptp(scale) > 0:
+            given = not isinstance(self.local_scale, str)
+            return Asymmetry.of_scale(known.graph, scale, given=given)
+        if is_symmetric(D):
+            return Asymmetry.none()
+        return Asymmetry.of_distances(self.transformation_.disparities(D), absolute=True)
+
     def _score(self) -> None:
         """Say how much of the asymmetry the height carries."""
-        Y, D = self.embedding_, self.dissimilarity_matrix_
-        known, scale, nan = self._known, self.local_scale_, float("nan")
-        self.density_height_ = nan
-        if known is not None and scale is not None and np.ptp(scale) > 0:
-            self.skew_fidelity_ = skew_fidelity(Y, graph=known.graph, local_scale=scale)
-            self.density_height_ = density_height(Y, scale)
-        elif is_symmetric(D, ROUNDING):
-            self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "the data has no asymmetry to show")
-        else:
-            scaled = self.transformation_.disparities(D)
-            self.skew_fidelity_ = skew_fidelity(
-                Y, distances=scaled, omega_norm=self.omega_norm_, space=find_space(self.space)
-            )
+        Y, omega, space = self.embedding_, self.omega_norm_, find_space(self.space)
+        self.asymmetry_ = self._asymmetry()
+        self.skew_fidelity_ = self.asymmetry_.fidelity(Y, omega, space)
+        self.asymmetry_.forget()
+        from_scale = self.asymmetry_.kind in (DENSITY, SCALE)
+        self.density_height_ = density_height(Y, self.local_scale_) if from_scale else float("nan")
         if self.verbose:
             print(self.skew_fidelity_)
             if self._chooses_columns():
@@ -425,7 +430,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 stacklevel=4,
             )
         warn_of_cycles(self.gradient_share_, stacklevel=4)
-        warn_of_chance(self.skew_fidelity_, self.omega_norm_, directed=True, stacklevel=4)
+        warn_of_chance(self.skew_fidelity_, omega, directed=True, space=space, stacklevel=4)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

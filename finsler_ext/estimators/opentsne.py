@@ -17,13 +17,14 @@ from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._threads import resolve_n_jobs
+from finsler_ext.asymmetry import Asymmetry, affinity_lengths
 from finsler_ext.construct.directed_input import check_range, marked, opened
 from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
+from finsler_ext.construct.symmetry import is_directed, is_symmetric
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift import DriftChoice, check_drift_parameter, choose_drift, warn_of_chance
-from finsler_ext.estimators._tsne.start import initial_embedding, is_symmetric
+from finsler_ext.estimators._tsne.start import initial_embedding
 from finsler_ext.io import SaveMixin
-from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
 from finsler_ext.layout.height_mode import (
     EUCLIDEAN,
     FREE,
@@ -32,11 +33,10 @@ from finsler_ext.layout.height_mode import (
     complete_old_state,
     height_mode,
 )
-from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.tsne.descent import FinslerDescent
 from finsler_ext.layout.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.layout.tsne.schedule import Phase, TsneLayout, TsneSchedule
-from finsler_ext.metrics import density_height, is_directed, skew_fidelity, skew_potential
+from finsler_ext.metrics import density_height
 from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerTSNE"]
@@ -128,13 +128,16 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         X = self._checked(X)
         if affinities is None and X is not None:
             affinities = self._affinities(X)
+        self._check_affinities(X, affinities)
+        self.affinities_ = affinities
+        self.asymmetry_ = self._asymmetry(X, affinities)
         layout = self._layouts(X, affinities, initialization)
         if self.omega_norm == AUTO:
-            found = self._at_best_drift(X, layout)
+            found = self._at_best_drift(layout)
         else:
             found = layout(find_space(self.space).check_drift(self.omega_norm))
         self.height_, self.islands_ = found.height, found.islands
-        self._score(found.embedding, X)
+        self._score(found.embedding)
         return found.embedding
 
     def prepare_initial(self, X=None, affinities=None, initialization=None):
@@ -264,8 +267,6 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
 
         Without a drift (None) it returns the layout before the drift acts.
         """
-        self._check_affinities(X, affinities)
-        self.affinities_ = affinities
         seed = self.random_state
         if self.omega_norm == AUTO:  # every trial has the same start
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
@@ -288,8 +289,8 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
                     self._phases(),
                     mode=mode,
                     find_axis=not frame_stays,
-                    level=self._level(X, affinities),
-                    tolerance=self._tolerance(X, affinities),
+                    level=self.asymmetry_.level(),
+                    tolerance=self.asymmetry_.tolerance,
                 )
             return schedules[mode]
 
@@ -309,7 +310,7 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
 
         return layout
 
-    def _at_best_drift(self, X, layout):
+    def _at_best_drift(self, layout):
         affinities = self.affinities_
         tried: dict[float, TsneLayout] = {}
 
@@ -326,7 +327,7 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             choice = choose_drift(
                 layout(None),
                 embed,
-                lambda embedding: self._fidelity(embedding, X, affinities),
+                self.asymmetry_,
                 _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
                 space=find_space(self.space),
             )
@@ -335,41 +336,28 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         self.omega_norm_ = choice.omega_norm
         return tried.get(choice.omega_norm) or layout(choice.omega_norm)
 
-    def _directed_input(self, X, affinities):
-        """Directed distances, if the asymmetry comes from them; rows are sources."""
-        if self.metric == "precomputed" and X is not None and is_directed(X):
-            return X
+    def _asymmetry(self, X, affinities) -> Asymmetry:
+        """What the height is to show; directed distances come first."""
+        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
+        self._directed_distances = precomputed and X is not None and is_directed(X)
+        if self._directed_distances:
+            return Asymmetry.of_distances(X)
         if callable(self.metric) and getattr(affinities, "directed_input", False):
-            return affinities.neighbor_distances()
-        if getattr(affinities, "local_scale", None) is not None:
-            return None
-        # affinities given as they are: the larger p_ij, the shorter the way from i to j
-        length = scipy.sparse.csr_array(affinities.P, copy=True)
-        length.data = -np.log(length.data / length.data.max())
-        return length
+            return Asymmetry.of_distances(affinities.neighbor_distances())
+        scale = getattr(affinities, "local_scale", None)
+        if scale is not None:
+            given = self.local_scale is not None
+            return Asymmetry.of_scale(affinities.P, scale, given=given)
+        return Asymmetry.of_distances(affinity_lengths(affinities.P))
 
-    def _level(self, X, affinities):
-        """What heights follow: the potential of directed distances, or the log local scale."""
-        distances = self._directed_input(X, affinities)
-        return log_level(affinities.local_scale) if distances is None else skew_potential(distances)
-
-    def _tolerance(self, X, affinities):
-        given = self.local_scale is not None or self._directed_input(X, affinities) is not None
-        return GIVEN_TOLERANCE if given else NOISY_TOLERANCE
-
-    def _fidelity(self, embedding, X, affinities):
-        distances = self._directed_input(X, affinities)
-        if distances is not None:
-            return skew_fidelity(embedding, distances=distances)
-        return skew_fidelity(embedding, graph=affinities.P, local_scale=affinities.local_scale)
-
-    def _score(self, embedding, X):
+    def _score(self, embedding):
         """Say how much of the asymmetry the height carries."""
         self.embedding_ = embedding
         self.kl_divergence_ = float(embedding.kl_divergence)
         plain = np.asarray(embedding)
         self.local_scale_ = getattr(self.affinities_, "local_scale", None)
-        self.skew_fidelity_ = self._fidelity(plain, X, self.affinities_)
+        space = find_space(self.space)
+        self.skew_fidelity_ = self.asymmetry_.fidelity(plain, self.omega_norm_, space)
         self.density_height_ = (
             float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
         )
@@ -379,9 +367,11 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             warn_of_chance(
                 self.skew_fidelity_,
                 self.omega_norm_,
-                directed=self._directed_input(X, self.affinities_) is not None,
+                directed=self.asymmetry_.is_directed,
+                space=space,
                 stacklevel=4,
             )
+        self.asymmetry_.forget()
 
     def __setstate__(self, state):
         super().__setstate__(complete_old_state(dict(state)))

@@ -18,7 +18,6 @@ from finsler_ext.construct.directed_input import (
 from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.construct.input import readable
 from finsler_ext.estimators import opentsne
-from finsler_ext.metrics import is_directed
 
 __all__ = ["FinslerTSNE"]
 
@@ -120,6 +119,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         Only with omega_norm="auto": the drift chosen, why, and what was tried.
     local_scale_ : array of shape (n_samples,) or None
         Mean distance to the neighbours, or the scale given.
+    asymmetry_ : Asymmetry
+        What the height is to show: where it comes from, and on which pairs.
     skew_fidelity_ : SkewFidelity
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
@@ -166,8 +167,6 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
                 X = self._validated(data.X, reset=True)
             super().fit(X, affinities, initialization)
             data.name_points(self)
-            given = self.metric == "precomputed" and X is not None
-            self._directed_distances = given and is_directed(X)
             self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
             warn_of_cycles(self.gradient_share_, stacklevel=2)
             self._n_features_out = self.n_components

@@ -13,6 +13,7 @@ from umap import UMAP
 from umap.utils import ts
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.construct import training_rows
 from finsler_ext.construct.directed_input import named_output, opened
 from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
@@ -21,9 +22,9 @@ from finsler_ext.drift import DriftChoice, check_drift_parameter, warn_of_chance
 from finsler_ext.estimators._umap.composition import combined_graph, combined_parameters
 from finsler_ext.estimators._umap.embedding import embed
 from finsler_ext.estimators._umap.graph import (
+    asymmetry_of,
     build_graph,
     find_neighbors,
-    neighbor_distances,
     skew_distances,
     supervise,
 )
@@ -38,7 +39,7 @@ from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import NO_DRIFT
-from finsler_ext.metrics import SkewFidelity, density_height, skew_fidelity
+from finsler_ext.metrics import density_height
 from finsler_ext.spaces import find_space
 from finsler_ext.spaces.base import map_columns
 
@@ -126,6 +127,8 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         With ``omega_norm="auto"``: the choice, its reason and every trial.
     local_scale_ : array of shape (n_samples,)
         Mean distance to the neighbours, or the scale given.
+    asymmetry_ : Asymmetry
+        What the height is to show: where it comes from, and on which pairs.
     skew_fidelity_ : SkewFidelity
         How faithfully the height shows the asymmetry of the data.
     density_height_ : float
@@ -365,6 +368,7 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
         result._n_epochs_list, result._n_features_out = None, result.n_components
         seed = COMBINED_SEED if left.random_state is None else left.random_state
+        result.asymmetry_ = Asymmetry.of_scale(graph, result.local_scale_)
         result._embed(None, result.init, check_random_state(seed))
         return result
 
@@ -381,6 +385,7 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
             neighbors = find_neighbors(self, X, random_state)
         build_graph(self, X, neighbors)
         supervise(self, y, rows, random_state, ensure_all_finite)
+        self.asymmetry_ = asymmetry_of(self, X)
         if self.transform_mode == "embedding":
             self._say("Embedding in Randers space")
             self._embed(X, init, random_state, inverse, callback)
@@ -405,9 +410,9 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         self.embedding_ = np.zeros((n, self.n_components), dtype=np.float32)
         self.graph_ = scipy.sparse.csr_matrix((1, 1), dtype=np.float32)
         self.local_scale_ = np.full(1, np.nan)
-        nan = float("nan")
-        self.skew_fidelity_ = SkewFidelity(nan, nan, nan, "there is only one point")
-        self.density_height_ = nan
+        self.asymmetry_ = Asymmetry.none()
+        self.skew_fidelity_ = SkewFidelity.undefined("there is only one point")
+        self.density_height_ = float("nan")
         self.height_, self.islands_ = FREE, NO_DRIFT
         self._supervised = False
         if self.omega_norm_ is None:
@@ -425,25 +430,18 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
             self.embedding_list_ = embeddings
         self.embedding_ = embeddings[-1]
 
-    def _fidelity(self, embedding) -> SkewFidelity:
-        if self._directed_distances:
-            given = skew_distances(self, self._raw_data)
-            return skew_fidelity(embedding, distances=given)
-        if self._asymmetric_metric:
-            return skew_fidelity(embedding, distances=neighbor_distances(self))
-        return skew_fidelity(embedding, graph=self.graph_, local_scale=self.local_scale_)
-
     def _score(self, embedding):
         """Say how much of the asymmetry the height carries."""
-        self.skew_fidelity_ = self._fidelity(embedding)
+        space = find_space(self.space)
+        self.skew_fidelity_ = self.asymmetry_.fidelity(embedding, self.omega_norm_, space)
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(f"{self._columns_in_words()}; {self.skew_fidelity_}")
         if hasattr(self, "islands_"):
             self._say(str(self.islands_))
         if self.affinity == "directed":
-            directed = self._directed_distances or self._asymmetric_metric
-            drift = self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, directed=directed, stacklevel=6)
+            directed, drift = self.asymmetry_.is_directed, self.omega_norm_
+            warn_of_chance(self.skew_fidelity_, drift, directed=directed, space=space, stacklevel=6)
+        self.asymmetry_.forget()
 
     def _columns_in_words(self) -> str:
         if self.omega_norm_ == 0:

@@ -179,7 +179,8 @@ class Decoder:
         cls = getattr(scipy.sparse, f"{form}_{_container(value['container'])}")
         made = checked_structure(cls(stored, shape=tuple(value["shape"])))
         if form != "coo":  # as wide as they were: compiled code is made for one width
-            made.indices, made.indptr = held["indices"], held["indptr"]
+            # the arrays themselves, so that two matrices share what they shared
+            made.data, made.indices, made.indptr = stored
         return made
 
     def _dict(self, value) -> dict:

@@ -28,7 +28,7 @@ FOREIGN = {
 }
 LISTED = ESTIMATORS | FOREIGN
 # Names in files of earlier versions: {"drift:Choice": "drift:DriftChoice"}.
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {"metrics:SkewFidelity": "asymmetry:SkewFidelity"}
 
 # Where own classes with data are. Commands and plots are not among them.
 STAGES = ("asymmetry", "construct", "drift", "estimators", "layout", "metrics", "spaces")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from finsler_ext.metrics import skew_fidelity, skew_pairs
+from finsler_ext.metrics import asymmetry_between
 from finsler_ext.plot.dots import new_axes
 from finsler_ext.plot.skew import asymmetry_of
+from finsler_ext.spaces import RANDERS, find_space
 
 __all__ = ["plot_asymmetry"]
 
@@ -36,24 +37,26 @@ def plot_asymmetry(
     matplotlib Axes
     """
     positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
-    given = {"graph": graph, "local_scale": local_scale, "distances": distances}
-    if all(value is None for value in given.values()):
-        given = asymmetry_of(embedding)
+    space = find_space(getattr(embedding, "space", RANDERS))
+    if graph is None and local_scale is None and distances is None:
+        asymmetry = asymmetry_of(embedding)
+        omega_norm = embedding.omega_norm_
         if getattr(embedding, "unique", False):  # the graph is that of the distinct rows
             positions = positions[embedding._unique_rows_]
-    elif distances is not None:
-        given["omega_norm"] = omega_norm
-    data, shown = skew_pairs(positions, **given)
-    fidelity = skew_fidelity(positions, **given)
-    by_distance = given.get("distances") is not None
+    else:
+        asymmetry = asymmetry_between(graph, local_scale, distances, omega_norm)
+    data, shown = asymmetry.compared(positions, omega_norm or 0.0, space)
+    fidelity = asymmetry.fidelity(positions, omega_norm or 0.0, space)
     ax = new_axes(ax)
-    ax.set_xlabel("data: " + ("D(i, j) − D(j, i)" if by_distance else "log scale of j − of i"))
-    as_distance = given.get("omega_norm") is not None
-    ax.set_ylabel("embedding: " + ("F(i, j) − F(j, i)" if as_distance else "height of j − of i"))
+    ax.set_xlabel(
+        "data: " + ("D(i, j) − D(j, i)" if asymmetry.is_directed else "log scale of j − of i")
+    )
+    rises = "height of j − of i" if space is RANDERS else "(F(i, j) − F(j, i))/2ω"
+    ax.set_ylabel("embedding: " + ("F(i, j) − F(j, i)" if asymmetry.absolute else rises))
     ax.set_title(_title(fidelity), fontsize="medium")
     if data.size == 0:
         return ax
-    if by_distance:  # every pair is listed once: show it both ways
+    if asymmetry.is_directed:  # every pair is listed once: show it both ways
         data, shown = np.concatenate([data, -data]), np.concatenate([shown, -shown])
     across, up = (max(np.quantile(np.abs(v), 1 - TAIL), 1e-12) for v in (data, shown))
     ax.set_xlim(-across, across)
@@ -82,7 +85,7 @@ def plot_asymmetry(
 
 
 def _title(fidelity) -> str:
-    if fidelity.reason:
+    if not fidelity.defined:
         return f"no fidelity: {fidelity.reason}"
     return (
         f"{fidelity.sign:.0%} of pairs ordered rightly (50% is chance)\n"

@@ -56,9 +56,7 @@ def plot_drift(
     if field is None:
         given = {"distances": distances, "graph": graph, "local_scale": local_scale}
         if all(value is None for value in given.values()):
-            given = asymmetry_of(embedding)
-            given.pop("omega_norm", None)
-            given.pop("space", None)
+            given = {"asymmetry": asymmetry_of(embedding)}
         field = fit_drift_field(positions, **given)
     shown = read_shown(embedding, "plot_drift", least_columns=2)
     positions = positions[shown.rows]

@@ -8,7 +8,7 @@ import scipy.sparse
 from finsler_ext.construct.directed_distances import distances_of_new
 from finsler_ext.construct.directed_input import check_range, marked, plain
 from finsler_ext.construct.input import readable
-from finsler_ext.estimators._mds.input import ROUNDING, is_symmetric
+from finsler_ext.construct.symmetry import is_symmetric
 
 __all__ = ["constructed_distances", "given_distances"]
 
@@ -17,7 +17,7 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     """``metric="precomputed"``: to and from the training points, nan where unknown."""
     there = _with_nan(X)
     if incoming is None:
-        symmetric = is_symmetric(model.dissimilarity_matrix_, ROUNDING)
+        symmetric = is_symmetric(model.dissimilarity_matrix_)
         back = there.copy() if symmetric else np.full_like(there, np.nan)
     else:
         incoming = readable(incoming, "incoming", missing=np.nan)

@@ -12,19 +12,11 @@ from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.input import large_offset
 from finsler_ext.layout.start import spectral_map
 
-__all__ = ["initial_embedding", "is_symmetric"]
+__all__ = ["initial_embedding"]
 
 # openTSNE's figure: the first column starts with this standard deviation.
 START_SPREAD = 1e-4
 NAMES = ("pca", "spectral", "random")
-
-
-def is_symmetric(P) -> bool:
-    """True where nothing depends on the direction."""
-    out, into = (np.asarray(P.sum(axis=axis)).ravel() for axis in (1, 0))
-    if not np.allclose(out, into, rtol=1e-6, atol=1e-12):
-        return False
-    return bool(abs(P - P.T).max() <= 1e-6 * abs(P).max())
 
 
 def initial_embedding(initialization, n_components: int, P, X, random_state, *, flat: bool):

@@ -12,19 +12,12 @@ import scipy.sparse
 from tqdm.auto import tqdm
 
 from finsler_ext._threads import one_blas_thread
+from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.drift import DriftChoice, choose_drift
-from finsler_ext.estimators._umap.graph import (
-    is_symmetric,
-    isolated,
-    neighbor_distances,
-    skew_distances,
-)
-from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
+from finsler_ext.estimators._umap.graph import isolated
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
-from finsler_ext.layout.islands import log_level
 from finsler_ext.layout.start import initial_positions
 from finsler_ext.layout.umap.schedule import UmapSchedule
-from finsler_ext.metrics import skew_potential
 from finsler_ext.spaces import find_space
 
 __all__ = ["embed"]
@@ -70,7 +63,7 @@ def _at_best_drift(model, lay_out, callback):
     else:
         neighbors = model._knn_indices[:, 1:]
         model.drift_choice_ = choose_drift(
-            lay_out(None), embed_at, model._fidelity, neighbors, space=find_space(model.space)
+            lay_out(None), embed_at, model.asymmetry_, neighbors, space=find_space(model.space)
         )
     model.omega_norm_ = chosen = model.drift_choice_.omega_norm
     model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
@@ -99,7 +92,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     if not everything:
         features = features if features is None else features[joined]
         init = init[joined] if isinstance(init, np.ndarray) else init
-    level = _level(model, X)[joined] if joined.size else None
+    level = model.asymmetry_.level()[joined] if joined.size else None
     symmetric = joined.size == 0 or is_symmetric(graph)
     schedules: dict[str, tuple] = {}
     before = deepcopy(random_state)
@@ -168,22 +161,8 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
         height=HELD if mode == HELD else FREE,
         find_axis=mode == FREE and not frame_is_given,
         level=level,
-        tolerance=GIVEN_TOLERANCE if _asymmetry_is_given(model) else NOISY_TOLERANCE,
+        tolerance=model.asymmetry_.tolerance,
     )
-
-
-def _level(model, X) -> np.ndarray:
-    """What heights follow: the potential of directed distances, or the log of the local scale."""
-    if model._directed_distances:
-        return skew_potential(skew_distances(model, X))
-    if model._asymmetric_metric:
-        return skew_potential(neighbor_distances(model))
-    return log_level(model.local_scale_)
-
-
-def _asymmetry_is_given(model) -> bool:
-    """By a scale or by directed distances, rather than by density."""
-    return model._given_scale is not None or model._asymmetric_metric or model._directed_distances
 
 
 def _progress(model):

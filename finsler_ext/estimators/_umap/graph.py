@@ -11,19 +11,19 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
+from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
-from finsler_ext.metrics import is_directed
+from finsler_ext.construct.symmetry import is_directed
 
 __all__ = [
+    "asymmetry_of",
     "build_graph",
     "exact_index",
     "find_neighbors",
-    "is_symmetric",
     "isolated",
-    "neighbor_distances",
     "pair_kwds",
     "skew_distances",
     "supervise",
@@ -270,7 +270,17 @@ def supervise(model, y, rows, random_state, ensure_all_finite):
     model.graph_ = scipy.sparse.csr_matrix(graph)
 
 
-def neighbor_distances(model) -> scipy.sparse.csr_array:
+def asymmetry_of(model, X) -> Asymmetry:
+    """What the height of a model with a graph is to show."""
+    if model._directed_distances:
+        return Asymmetry.of_distances(skew_distances(model, X))
+    if model._asymmetric_metric:
+        return Asymmetry.of_distances(_neighbor_distances(model))
+    given = model._given_scale is not None
+    return Asymmetry.of_scale(model.graph_, model.local_scale_, given=given)
+
+
+def _neighbor_distances(model) -> scipy.sparse.csr_array:
     """Directed distances on the neighbour edges, rows being sources."""
     row, column = np.nonzero(model._knn_indices >= 0)
     target = model._knn_indices[row, column]
@@ -285,14 +295,6 @@ def isolated(graph) -> np.ndarray:
     out = np.asarray(graph.sum(axis=1)).ravel()
     into = np.asarray(graph.sum(axis=0)).ravel()
     return (out == 0) & (into == 0)
-
-
-def is_symmetric(D) -> bool:
-    """True where nothing at all depends on the direction."""
-    if scipy.sparse.issparse(D):
-        out, into = (np.asarray(D.sum(axis=axis)).ravel() for axis in (1, 0))
-        return bool(np.allclose(out, into)) and abs(D - D.T).max() < 1e-6
-    return bool(np.array_equal(D, D.T))
 
 
 def _precomputed_between(D, rows, columns):

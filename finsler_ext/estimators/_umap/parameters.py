@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -111,7 +112,10 @@ def upstream_validation(model, X) -> Iterator[None]:
     if isinstance(model.n_epochs, np.integer):
         model.n_epochs = int(model.n_epochs)
     try:
-        yield
+        with warnings.catch_warnings():
+            # It speaks of umap-learn's own inverse_transform; ours needs no such gradient.
+            warnings.filterwarnings("ignore", ".*inverse_transform will be unavailable")
+            yield
         model._angular = model.angular_rp_forest
         model._bar_kwds = PROGRESS_BAR | (model.tqdm_kwds or {})
         model._n_epochs_list = model.n_epochs_list

@@ -1,0 +1,126 @@
+"""One asymmetry per fit: the score, the plot, the drift choice and the warnings read the same."""
+
+import pickle
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import scipy.sparse
+
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
+from finsler_ext.construct.gradient_share import CyclicWarning, warn_of_cycles
+from finsler_ext.construct.symmetry import is_directed, is_symmetric
+from finsler_ext.drift import ChanceWarning, warn_of_chance
+from finsler_ext.plot import plot_asymmetry
+from finsler_ext.plot.skew import height_words
+from finsler_ext.spaces import MATSUMOTO, RANDERS
+
+mpl.use("Agg")
+RNG = np.random.default_rng(0)
+PLACES = RNG.normal(size=(80, 3))
+D = RANDERS.distances(PLACES, 0.4) * np.exp(0.2 * RNG.normal(size=(80, 80)))
+np.fill_diagonal(D, 0.0)
+X = RNG.normal(size=(80, 4)) * np.exp(RNG.normal(size=(80, 1)))
+SHORT = {
+    FinslerUMAP: {"n_epochs": 30, "random_state": 0},
+    FinslerTSNE: {"n_iter": 40, "early_exaggeration_iter": 20, "perplexity": 10, "random_state": 0},
+    FinslerMDS: {"max_iter": 30},
+}
+
+
+def fitted(estimator, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimator(**SHORT[estimator], **options).fit(data)
+
+
+def sign_in_the_title(model) -> float:
+    title = plot_asymmetry(model).get_title()
+    return float(title.split("%")[0]) / 100
+
+
+@pytest.mark.parametrize("estimator", SHORT)
+def test_the_plot_shows_the_pairs_of_the_score(estimator):
+    """Directed t-SNE was scored over all pairs and drawn over neighbours: 71 % and 79 %."""
+    for data, options in ((D, {"metric": "precomputed"}), (X, {})):
+        model = fitted(estimator, data, **options)
+        assert sign_in_the_title(model) == pytest.approx(model.skew_fidelity_.sign, abs=0.005)
+        again = model.asymmetry_.fidelity(model.embedding_, model.omega_norm_)
+        assert again == model.skew_fidelity_
+
+
+@pytest.mark.parametrize("estimator", SHORT)
+def test_kinds_and_words(estimator):
+    directed = fitted(estimator, D, metric="precomputed").asymmetry_
+    assert directed.kind == "distances"
+    assert directed.is_directed
+    model = fitted(estimator, X)
+    assert model.asymmetry_.kind == "density"
+    assert height_words(model) == "height: sparse above dense"
+    model = fitted(estimator, X, local_scale=np.linspace(1, 2, 80))
+    assert model.asymmetry_.kind == "scale"
+    assert model.asymmetry_.tolerance < directed.of_scale(None, None).tolerance
+    assert height_words(model) == "height: large local scale is high"
+
+
+def test_symmetric_distances_have_none():
+    model = fitted(FinslerMDS, (D + D.T) / 2, metric="precomputed")
+    assert model.asymmetry_.kind == "none"
+    assert not model.skew_fidelity_.defined
+    assert model.asymmetry_.level() is None
+
+
+def test_pairs_are_made_once_and_not_kept():
+    asymmetry = Asymmetry.of_distances(D)
+    pairs = asymmetry.pairs
+    assert asymmetry.pairs is pairs
+    assert pairs.skew == pytest.approx(
+        D[pairs.source, pairs.target] - D[pairs.target, pairs.source]
+    )
+    copied = pickle.loads(pickle.dumps(asymmetry))
+    assert copied._pairs is None
+    assert np.array_equal(copied.pairs.skew, pairs.skew)
+    assert fitted(FinslerMDS, D, metric="precomputed").asymmetry_._pairs is None
+
+
+@pytest.mark.parametrize(("space", "omega"), [(RANDERS, 0.4), (MATSUMOTO, 0.4)])
+def test_absolute_skew_is_that_of_the_space(space, omega):
+    F = space.distances(PLACES, omega)
+    asymmetry = Asymmetry.of_distances(F, absolute=True)
+    data, shown = asymmetry.compared(PLACES, omega, space)
+    assert data == pytest.approx(shown, abs=1e-4)  # rounding counts as none
+    assert asymmetry.fidelity(PLACES, omega, space).explained == pytest.approx(1.0)
+
+
+def test_the_level_of_distances_is_their_potential():
+    level = RNG.normal(size=30)
+    skew = level[None, :] - level[:, None]
+    distances = 5.0 + skew / 2
+    expected = level - level.mean()
+    assert skew_potential(distances) == pytest.approx(expected, abs=1e-5)
+    assert Asymmetry.of_distances(distances).level() == pytest.approx(expected, abs=1e-5)
+
+
+def test_warnings_have_categories():
+    """They are told apart by class: words may change."""
+    with pytest.warns(ChanceWarning):
+        warn_of_chance(SkewFidelity(0.5, 0.0, 0.0), 0.5, stacklevel=1)
+    with pytest.warns(CyclicWarning):
+        warn_of_cycles(0.1, stacklevel=1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_symmetry_is_asked_in_one_way(form):
+    symmetric = (D + D.T) / 2
+    assert is_symmetric(form(symmetric))
+    assert not is_symmetric(form(D))
+    assert not is_directed(form(symmetric))
+    assert is_directed(form(D))
+    nearly = symmetric.copy()
+    nearly[0, 1] *= 1 + 1e-9
+    assert is_symmetric(form(nearly))
+    assert not is_symmetric(form(nearly), rtol=0.0)
+    one_way = np.triu(D)
+    assert not is_symmetric(form(one_way))
