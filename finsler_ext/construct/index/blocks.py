@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
+from finsler_ext._progress import step
 from finsler_ext._threads import one_blas_thread
 
 __all__ = ["Rows", "nearest_of_block", "nearest_rows", "pair_distances", "quick_square_distance"]
@@ -140,8 +141,13 @@ def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -
         indices[part], distances[part], compared = found
         return compared
 
+    total = 0
     with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        return sum(pool.map(block, range(0, len(queries), QUERIES_PER_TILE)))
+        starts = range(0, len(queries), QUERIES_PER_TILE)
+        for done, compared in enumerate(pool.map(block, starts), start=1):
+            total += compared
+            step(done, len(starts))
+    return total
 
 
 def nearest_of_block(asked, Q, own, X, among, half, k: int):
