@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.asymmetry import DENSITY, SCALE, Asymmetry
 from finsler_ext.construct.directed_distances import directed_distances
@@ -219,6 +220,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             weight, and the way against an edge without a way back is twice as long as the edge.
             With omega_norm=0.9 heights then order the ends of edges well.
         """
+        if is_collection(X):
+            return fit_collection(self, X, weights=weights)
         draft = copy(self)  # an error half way leaves this model as it was
         stale = vars(self).get("_fitted_names", ())
         for name in stale:
@@ -276,7 +279,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
-        return named_output(self, self.fit(X, y, weights=weights).embedding_)
+        self.fit(X, y, weights=weights)
+        return self.transform(X) if is_collection(X) else named_output(self, self.embedding_)
 
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
@@ -293,6 +297,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Scale of the new points, needed if the model's ``local_scale`` is an array.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
         X = self._validated(X, reset=False)
         if self._is_precomputed():
             if local_scale is not None:
