@@ -32,8 +32,8 @@ __all__ = ["embed"]
 
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 DRIFT = 0.5
-# Work that is over sooner than this many seconds needs no progress bar.
-PATIENCE = 2.0
+# A layout that is over sooner than this many seconds needs no progress bar.
+PATIENCE = 0.5
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
 # Fewer points than this are embedded by majorisation before one looks at a bar.
 MDS_PATIENCE = 1000
