@@ -50,10 +50,13 @@ html_title = "finsler_ext"
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "install": [], "faq": []}
+# pages without pages below them need no list of those
+ALONE = ("index", "install", "tutorial", "height", "method", "faq", "cite", "changelog", "checklist")
+html_sidebars: dict[str, list] = {page: [] for page in ALONE}
 linkcheck_ignore = [r"https://doi\.org/.*"]
