@@ -56,6 +56,7 @@ SCORES = {
     "stress": ("stress", -1),
     "kl": ("KL", -1),
     "loss": ("loss", -1),
+    "loss_opposite": ("loss under the opposite drift", 0),
     "seconds": ("seconds", -1),
 }
 

@@ -51,6 +51,13 @@ class Embedded(NamedTuple):
     scores: dict[str, float] = {}  # noqa: RUF012 - never written to
 
 
+def upside_down(embedding) -> np.ndarray:
+    """The embedding with its height reversed: to a loss, the same as the opposite drift."""
+    turned = np.array(embedding)
+    turned[:, -1] *= -1
+    return turned
+
+
 class Family(NamedTuple):
     """A family of methods that differ in drift and dimension.
 

@@ -6,9 +6,10 @@ import numpy as np
 from openTSNE import TSNE
 from openTSNE.affinity import PrecomputedAffinities
 
-from benchmarks.methods import Embedded, Request
+from benchmarks.methods import Embedded, Request, upside_down
 from benchmarks.problem import Problem
 from finsler_ext import FinslerTSNE
+from finsler_ext.layout.tsne.gradient import FinslerGradient
 from finsler_ext.metrics import skew_fidelity
 
 
@@ -45,12 +46,26 @@ def finsler(problem: Problem, request: Request, seed: int, **options) -> Embedde
     skew = model.skew_fidelity_
     if problem.directed:
         skew = skew_fidelity(np.asarray(model.embedding_), distances=problem.X)
+    scores = {"omega": model.omega_norm_, "kl": model.kl_divergence_}
+    if model.omega_norm_ > 0:
+        P = problem.affinities("directed", request.extension).P
+        scores["loss_opposite"] = _loss_opposite(model, P)
     return Embedded(
-        np.asarray(model.embedding_),
-        has_height=model.omega_norm_ > 0,
-        skew=skew,
-        scores={"omega": model.omega_norm_, "kl": model.kl_divergence_},
+        np.asarray(model.embedding_), has_height=model.omega_norm_ > 0, skew=skew, scores=scores
     )
+
+
+def _loss_opposite(model: FinslerTSNE, P) -> float:
+    """The divergence of the same layout under the opposite drift."""
+    divergence, _ = FinslerGradient(model.omega_norm_)(
+        upside_down(model.embedding_),
+        P,
+        dof=model.dof,
+        bh_params={"theta": model.theta},
+        fft_params={},
+        should_eval_error=True,
+    )
+    return float(divergence)
 
 
 def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:

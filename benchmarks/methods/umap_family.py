@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from umap import UMAP
 
-from benchmarks.methods import Embedded, Request
+from benchmarks.methods import Embedded, Request, upside_down
 from benchmarks.methods.one_sided import OneSidedFinslerUMAP
 from benchmarks.problem import Problem
 from finsler_ext import FinslerUMAP
+from finsler_ext.layout.umap.loss import umap_loss
 
 
 def umap(problem: Problem, request: Request, seed: int) -> Embedded:
@@ -65,12 +66,28 @@ def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
 
 def _ours(estimator, problem: Problem, request: Request, seed: int, **options) -> Embedded:
     model = _fitted(estimator, problem, request, seed, omega_norm=request.omega, **options)
+    scores = {"omega": model.omega_norm_, "loss": model.loss_.value}
+    if model.omega_norm_ > 0:
+        scores["loss_opposite"] = _loss_opposite(model)
     return Embedded(
         np.asarray(model.embedding_),
         has_height=model.omega_norm_ > 0,
         skew=model.skew_fidelity_,
-        scores={"omega": model.omega_norm_, "loss": model.loss_.value},
+        scores=scores,
     )
+
+
+def _loss_opposite(model) -> float:
+    """The loss of the same layout under the opposite drift."""
+    return umap_loss(
+        upside_down(model.embedding_),
+        model.graph_,
+        a=model._a,
+        b=model._b,
+        omega_norm=model.omega_norm_,
+        negative_sample_rate=model.negative_sample_rate,
+        repulsion_strength=model.repulsion_strength,
+    ).value
 
 
 def _fitted(estimator, problem: Problem, request: Request, seed: int, **options):

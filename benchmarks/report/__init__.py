@@ -18,6 +18,7 @@ from benchmarks.report import (
     speed_tables,
 )
 from benchmarks.report.claims import CLAIMS
+from benchmarks.report.finding import joined
 from benchmarks.report.markdown import table
 from benchmarks.report.opening import OPENING
 from benchmarks.runner import ledger_path
@@ -73,7 +74,7 @@ def _verdicts(runs: dict[str, pd.DataFrame]) -> str:
 
 def _failed(runs: dict[str, pd.DataFrame]) -> str:
     kept = [runs[name] for name in EXPERIMENTS]
-    lost = pd.concat([failures(found) for found in kept])
+    lost = joined(*(failures(found) for found in kept))
     total = sum(len(found.drop_duplicates(["data", "method", "seed"])) for found in kept)
     text = f"## Failed and degenerate runs\n\n{len(lost)} of {total} runs."
     if lost.empty:

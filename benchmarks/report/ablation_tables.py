@@ -7,7 +7,7 @@ import pandas as pd
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.naming import title_of
 from benchmarks.report.comparisons import compare, finsler_name
-from benchmarks.report.finding import Runs, middle, middles
+from benchmarks.report.finding import Runs, joined, middle, middles
 from benchmarks.report.markdown import (
     NOT_RUN,
     command,
@@ -38,7 +38,7 @@ def _or_not_run(header, rows) -> str:
 
 
 def _negatives(runs: Runs) -> list[str]:
-    found = pd.concat([runs["negatives"], runs["umap"]])
+    found = joined(runs["negatives"], runs["umap"])
     rows = []
     for data in dict.fromkeys(runs["negatives"].data):
         for w in (0.01, 0.1, 0.5, 0.9):
@@ -59,7 +59,7 @@ def _negatives(runs: Runs) -> list[str]:
 
 
 def _dimension(runs: Runs) -> list[str]:
-    found = pd.concat([runs["dimension"], runs["umap"]])
+    found = joined(runs["dimension"], runs["umap"])
     rows = []
     for data in dict.fromkeys(runs["dimension"].data):
         for d, layout in ((2, "finsler"), (2, "free"), *((d, "finsler") for d in (3, 5, 10, 50))):
@@ -76,7 +76,7 @@ def _dimension(runs: Runs) -> list[str]:
 
 def _held_height(runs: Runs) -> list[str]:
     """Where the difference between ω = 0 and any drift comes from."""
-    found = pd.concat([runs["held_height"], runs["umap"]])
+    found = joined(runs["held_height"], runs["umap"])
     alone, flat = finsler_name("umap", 0.0, 2), finsler_name("umap", 0.0)
     names = list(dict.fromkeys(runs["held_height"].data))
     rows, means = [], []

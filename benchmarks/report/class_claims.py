@@ -24,7 +24,7 @@ from benchmarks.report.comparisons import (
     tally,
     verdict,
 )
-from benchmarks.report.finding import NOT_YET, Finding, Runs, middle, middles
+from benchmarks.report.finding import NOT_YET, Finding, Runs, joined, middle, middles
 from benchmarks.report.markdown import with_interval
 from benchmarks.summary import mean_difference
 
@@ -96,7 +96,7 @@ def free_height(all_runs: Runs) -> Finding:
     parents = parents[parents.data.isin(free.data.unique())]
     controls = ["umap_2d", "umap_3d", finsler_name("umap", 0.0)]
     named = free.assign(method=free.method.str.replace("free_umap", "finsler_umap"))
-    runs = pd.concat([named, parents[parents.method.isin(controls)]])
+    runs = joined(named, parents[parents.method.isin(controls)])
     found = agreement("umap")(all_runs | {"umap": runs})
     signs = (_median_sign(layout, free.data.unique(), 0.5) for layout in (named, parents))
     words = "{:.2f} and, held, {:.2f}".format(*signs)
@@ -168,7 +168,7 @@ def _columns(
     all_runs: Runs, dimensions: tuple[int, ...], words: str, layout: str = "finsler_umap"
 ) -> Finding:
     """Finsler UMAP against UMAP with as many columns; ω = 0 is given beside, for comparison."""
-    runs = pd.concat([all_runs["dimension"], all_runs["umap"]])
+    runs = joined(all_runs["dimension"], all_runs["umap"])
     parts, won, lost, pairs = [], 0, 0, []
     for data in dict.fromkeys(all_runs["dimension"].data):
         for d in dimensions:
@@ -216,7 +216,7 @@ def _median_sign(runs: pd.DataFrame, names: Iterable[str], drift: float) -> floa
 
 
 def poincare(all_runs: Runs) -> Finding:
-    runs = pd.concat([all_runs["poincare"], all_runs["tsne"]])
+    runs = joined(all_runs["poincare"], all_runs["tsne"])
     ours, theirs = finsler_name("tsne", 0.5), "poincare_2d"
     gap = compare(runs, "imagenette", ours, theirs, "ami")
     if gap.pairs < MIN_PAIRS:

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report.comparisons import compare
-from benchmarks.report.finding import Runs, middle
+from benchmarks.report.finding import Runs, joined, middle
 from benchmarks.report.markdown import NOT_RUN, command, interval, number, table
 
 DRIFTS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9)
 FAMILIES = {"umap": "drop_in", "tsne": "drop_in_tsne"}
+RUN = ["data", "method", "seed"]
 PARENTS = {"umap": "UMAP", "tsne": "openTSNE"}
 # (height, columns), and whether "auto" takes it.
 LAYOUTS = ((("free", 2), True), (("held", 3), True), (("free", 3), False), (("held", 2), False))
@@ -75,7 +76,7 @@ def _against(found, data, method, parent, score):
         score=lambda runs: runs.score.astype(str).replace({theirs: score})
     )
     own = found[found.method == method]
-    both = pd.concat([own.astype({"score": str}), renamed])
+    both = joined(own.astype({"score": str}), renamed)
     return compare(both, data, method, parent, score)
 
 
@@ -88,8 +89,16 @@ def _negative(found: pd.DataFrame) -> str:
         f"ρ ≥ 0 in {len(heights) - len(below)} of {len(heights)} runs "
         f"({1 - len(below) / len(heights):.0%})."
     )
-    kinds = below.groupby(["data", "method"], observed=True).value.agg(["count", "min"])
-    rows = [(d, m, f"{row['count']:.0f}", number(row["min"])) for (d, m), row in kinds.iterrows()]
+    cost = {
+        score: found[found.score == score].set_index(RUN).value.to_dict()
+        for score in ("loss", "kl", "loss_opposite")
+    }
+    rows = []
+    for run in below.sort_values(RUN).itertuples():
+        key = (run.data, run.method, run.seed)
+        here = cost["loss"].get(key, cost["kl"].get(key, np.nan))
+        opposite = cost["loss_opposite"].get(key, np.nan)
+        rows.append((*map(str, key), number(run.value), f"{here:.6g}", f"{opposite:.6g}"))
     if not rows:
         return text
     share = {
@@ -99,5 +108,5 @@ def _negative(found: pd.DataFrame) -> str:
     }
     shares = ", ".join(f"{kind} {value:.0%}" for kind, value in share.items())
     return f"{text} By kind: {shares}. The others:\n\n" + table(
-        ("data", "method", "runs", "lowest ρ"), rows
+        ("data", "method", "seed", "ρ", "loss", "loss under the opposite drift"), rows
     )

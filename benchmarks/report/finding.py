@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.summary import values
 
-__all__ = ["FOLLOWS", "NOT_YET", "Finding", "Runs", "middle", "middles"]
+__all__ = ["FOLLOWS", "NOT_YET", "Finding", "Runs", "joined", "middle", "middles"]
 
 Runs = dict[str, pd.DataFrame]
 NOT_YET = "not tested here yet"
@@ -22,6 +22,11 @@ class Finding(NamedTuple):
 
     ours: str
     verdict: str
+
+
+def joined(*parts: pd.DataFrame) -> pd.DataFrame:
+    """All runs of several tables, of which some may be empty."""
+    return pd.concat([part for part in parts if not part.empty] or list(parts[:1]))
 
 
 def middle(runs: pd.DataFrame, data: str, method: str, score: str) -> float:

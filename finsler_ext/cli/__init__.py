@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 
 from finsler_ext.cli.interrupts import Interrupts
-from finsler_ext.cli.options import add_transform
+from finsler_ext.cli.options import add_dask, add_sample, add_transform
 from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
 
 __all__ = ["main"]
@@ -50,6 +50,14 @@ def _run(options, interrupts: Interrupts) -> int:
         from finsler_ext.cli.demo import demo
 
         return demo(options, interrupts)
+    if options.dask or options.scheduler:
+        from finsler_ext.cli import large
+
+        run = large.embed_large if options.command == "embed" else large.transform_large
+        return run(options, interrupts)
+    for name in ("workers", "memory", "sample"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} is for --dask; use it with --dask or --scheduler")
     if options.command == "transform":
         from finsler_ext.cli.transform import transform
 
@@ -152,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--plot", help="picture (png, pdf, svg) or page to explore (html)")
     embed.add_argument("--seed", type=int, default=0)
     embed.add_argument("--threads", type=int, default=-1, help="default: all")
+    add_dask(embed)
+    add_sample(embed)
     add_transform(commands)
     return parser
 

@@ -1,10 +1,10 @@
-"""Options of ``finsler-ext transform``; read before anything that takes long to import."""
+"""Options of ``finsler-ext transform`` and ``--dask``; importing this takes no time."""
 
 from __future__ import annotations
 
 import argparse
 
-__all__ = ["add_transform"]
+__all__ = ["add_dask", "add_sample", "add_transform"]
 
 TRANSFORM = """\
 Places for the rows of FILE in a model written by `finsler-ext embed --save` or model.save. The
@@ -50,3 +50,37 @@ def add_transform(commands) -> None:
         "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
     )
     parser.add_argument("--threads", type=int, default=-1, help="default: all")
+    add_dask(parser)
+
+
+def add_dask(parser) -> None:
+    """Options for files that are larger than memory."""
+    group = parser.add_argument_group(
+        "more than memory, more than one machine (needs the extra dask)",
+        "FILE is parquet or zarr, the output parquet, zarr or npy",
+    )
+    group.add_argument(
+        "--dask", action="store_true", help="by blocks, on a cluster of processes started here"
+    )
+    group.add_argument("--scheduler", metavar="ADDRESS", help="on the cluster of this scheduler")
+    group.add_argument("--workers", type=int, metavar="N", help="processes started here")
+    group.add_argument("--memory", metavar="LIMIT", help="of each of them, such as 2GB")
+    group.set_defaults(sample=None)
+
+
+def add_sample(parser) -> None:
+    parser.add_argument(
+        "--sample",
+        metavar="N",
+        type=_rows,
+        help="with --dask: fit to so many rows, or all, and place the others by transform "
+        "(default: all up to a million, 200000 beyond)",
+    )
+
+
+def _rows(text: str) -> int | str:
+    if text == "all":
+        return text
+    if text.strip().isdigit() and int(text) >= 2:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"a number of rows, or all; got {text!r}")

@@ -16,9 +16,20 @@ from finsler_ext.cli.header import is_number
 from finsler_ext.cli.labels import colors_of
 from finsler_ext.cli.usage import UsageError, needs
 
-__all__ = ["check_model", "check_output", "check_plot", "save_figure", "write_output", "write_plot"]
+__all__ = [
+    "check_large_output",
+    "check_model",
+    "check_output",
+    "check_plot",
+    "coordinate_names",
+    "label_column",
+    "save_figure",
+    "write_output",
+    "write_plot",
+]
 
 TABLES = ("csv", "parquet", "npy")
+LARGE_TABLES = ("parquet", "zarr", "npy")
 MODELS = ("finsler",)
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg")
 PAGES = ("html", "htm")
@@ -62,6 +73,15 @@ def check_output(path: Path, source: Path) -> None:
     _check_other(path, "--output", source)
     if suffix == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise needs("pyarrow", "parquet", f"--output {path}")
+
+
+def check_large_output(path: Path, source: Path) -> None:
+    """With --dask, where folders are files as well."""
+    if path.is_dir() and path.suffix == ".zarr":
+        _check_other(path, "--output", source)
+        return
+    _suffix(path, "--output", LARGE_TABLES)
+    _check_other(path, "--output", source)
 
 
 def check_model(path: Path, *others: Path) -> None:

@@ -5,6 +5,7 @@ Standalone: neither umap-learn nor openTSNE is imported.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext._warn import warn
 from finsler_ext.asymmetry import DENSITY, SCALE, Asymmetry
@@ -37,6 +39,7 @@ from finsler_ext.estimators._mds.input import (
     checked_dissimilarities,
 )
 from finsler_ext.estimators._mds.new_points import constructed_distances, given_distances
+from finsler_ext.estimators._mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.estimators._mds.problem import (
     GD_EPOCHS,
     SMACOF_ITERATIONS,
@@ -59,6 +62,7 @@ class Checked(NamedTuple):
     data: Any
     weights: Any
     settings: Settings
+    random_state: np.random.RandomState
 
 
 class FinslerMDS(
@@ -120,7 +124,9 @@ class FinslerMDS(
     missing : {"auto", "ignore", "geodesic"}, default="auto"
         With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
         paths over the known pairs (what they do not reach is left out). "auto" takes paths
-        where all known distances are equal, as in a graph without lengths.
+        where all known distances are equal, as in a graph without lengths. A sparse graph of more
+        than 5000 nodes is embedded along paths to and from 100 pivots and along its edges,
+        unless "ignore" is given.
     scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
         What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
         with the best rising f. Hop counts and other distances of which all near pairs have the
@@ -151,7 +157,8 @@ class FinslerMDS(
     scaling_choice_ : ScalingChoice or None
         What scaling="auto" tried.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
-        The directed D, nan where unknown.
+        The directed D, nan where unknown; of a graph of more than 5000 nodes a sparse matrix of
+        the distances to and from the pivots.
     node_names_ : array of shape (n_samples,) or None
         Names of the points, where directed data has any.
     local_scale_ : array of shape (n_samples,) or None
@@ -233,6 +240,8 @@ class FinslerMDS(
             weight, and the way against an edge without a way back is twice as long as the edge.
             With omega_norm=0.9 heights then order the ends of edges well.
         """
+        if is_collection(X):
+            return fit_collection(self, X, weights=weights)
         self._fit(X, weights=weights)
         return self
 
@@ -268,14 +277,20 @@ class FinslerMDS(
         data = opened(X, precomputed=self._is_precomputed())
         X = self._validated(data.X, reset=True)
         data.name_points(self)
-        return Checked(X, weights, settings)
+        return Checked(X, weights, settings, check_random_state(self.random_state))
 
     def _construct(self, checked: Checked) -> Checked:
         """Directed dissimilarities of the training points; remembers what transform needs."""
-        X, weights, settings = checked
+        X, weights, settings, random_state = checked
+        self._pivots = None
         if self._is_precomputed():
-            directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
+            if self._needs_pivots(X, weights):
+                graph = PivotInput(X, random_state)
+                self._pivots = graph.remembered()
+                self.dissimilarity_matrix_ = graph.known()
+                return checked._replace(data=graph)
+            directed = checked_dissimilarities(X, weights, missing=self.missing)
         else:
             if isinstance(weights, str):
                 raise ValueError(
@@ -289,19 +304,20 @@ class FinslerMDS(
         self.dissimilarity_matrix_ = directed.with_nan()
         return checked._replace(data=directed)
 
-    def _start(self, problem: Checked) -> np.random.RandomState:
-        """Starts are made with the stress they are for; only their random numbers are shared."""
-        return check_random_state(self.random_state)
+    def _start(self, problem: Checked) -> Callable:
+        """The solver: it makes starts together with the stress they are for."""
+        return solve_columns if self._chooses_columns() else solve
 
-    def _lay_out(self, problem: Checked, random_state) -> StressResult:
-        if not self._chooses_columns():
-            return solve(problem.data, problem.settings, random_state)
-        result, self.column_choice_ = solve_columns(problem.data, problem.settings, random_state)
+    def _lay_out(self, problem: Checked, solver) -> StressResult:
+        result = solver(problem.data, problem.settings, problem.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = result
         return result
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
-        return named_output(self, self.fit(X, y, weights=weights).embedding_)
+        self.fit(X, y, weights=weights)
+        return self.transform(X) if is_collection(X) else named_output(self, self.embedding_)
 
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
@@ -318,11 +334,16 @@ class FinslerMDS(
             Scale of the new points, needed if the model was fitted with ``local_scale``.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
         X = self._validated(X, reset=False)
+        fixed = self.embedding_
         if self._is_precomputed():
             if local_scale is not None:
                 raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
             there, back = given_distances(self, X, incoming)
+            pivots = getattr(self, "_pivots", None)
+            fixed = fixed if pivots is None else fixed[pivots.nodes]
         else:
             if incoming is not None:
                 raise ValueError(
@@ -332,7 +353,7 @@ class FinslerMDS(
         # models of version 0.1 have none
         scaled = getattr(self, "transformation_", Transformation()).disparities
         placed = place_points(
-            self.embedding_,
+            fixed,
             scaled(there),
             scaled(back),
             self.omega_norm_,
@@ -375,6 +396,22 @@ class FinslerMDS(
             self._offset = None
         return X if self._offset is None else X - self._offset
 
+    def _needs_pivots(self, X, weights) -> bool:
+        """Whether X is a graph of more nodes than all pairs can be embedded of."""
+        if not scipy.sparse.issparse(X) or X.shape[0] <= ALL_PAIRS or self.missing == "ignore":
+            return False
+        for name, given in (("weights", weights), ("init", self.init)):
+            if given is not None and not (name == "init" and isinstance(given, str)):
+                raise ValueError(
+                    f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
+                    "embedded by pivots; leave it out, or pass missing='ignore'."
+                )
+        if self._space().majoriser is None or self.method == "gd":
+            raise ValueError(
+                f"Graphs of more than {ALL_PAIRS} nodes need method='smacof' and space='randers'."
+            )
+        return True
+
     def _shortest_paths(self, X, n_threads):
         n = X.shape[0]
         if n < 3:
@@ -402,7 +439,7 @@ class FinslerMDS(
         if known is not None and scale is not None and np.ptp(scale) > 0:
             given = not isinstance(self._source_scale(), str)
             return Asymmetry.of_scale(known.graph, scale, given=given)
-        if is_symmetric(D):
+        if self._pivots is None and is_symmetric(D):
             return Asymmetry.none()
         return Asymmetry.of_distances(D, absolute=True)
 
@@ -412,8 +449,7 @@ class FinslerMDS(
 
     def _score(self, problem: Checked, result: StressResult) -> None:
         """Say how much of the asymmetry the height carries."""
-        dtype = problem.data.distances.dtype
-        self.embedding_ = Y = result.embedding.astype(dtype, copy=False)
+        self.embedding_ = Y = result.embedding.astype(problem.data.dtype, copy=False)
         self.stress_ = result.stress
         self.normalized_stress_ = result.normalized_stress
         self.stress_history_ = result.stress_history
@@ -425,8 +461,7 @@ class FinslerMDS(
         self.scaling_choice_ = result.scaling_choice
         self._n_features_out = Y.shape[1]
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
-            scaled = self.transformation_.disparities(self.dissimilarity_matrix_)
-            self.asymmetry_ = Asymmetry.of_distances(scaled, absolute=True)
+            self.asymmetry_ = self._scaled_asymmetry()
         space = self._space()
         self.skew_fidelity_ = self.asymmetry_.fidelity(Y, omega, space)
         from_scale = self.asymmetry_.kind in (DENSITY, SCALE)
@@ -453,6 +488,17 @@ class FinslerMDS(
         """The name of ``drift_choice_`` before version 0.2."""
         warn("drift_search_ is drift_choice_ now, as in the other estimators.", FutureWarning)
         return self.drift_choice_
+
+    def _scaled_asymmetry(self) -> Asymmetry:
+        """That of D̂; of a graph embedded by pivots, D holds known pairs only."""
+        D, scaled = self.dissimilarity_matrix_, self.transformation_.disparities
+        if not scipy.sparse.issparse(D):
+            return Asymmetry.of_distances(scaled(D), absolute=True)
+        if not np.isfinite(self.gradient_share_):
+            return Asymmetry.none()
+        D = D.copy()
+        D.data = scaled(D.data)
+        return Asymmetry.of_distances(D, absolute=True)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

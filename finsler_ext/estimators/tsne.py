@@ -7,6 +7,7 @@ import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext.construct.directed_input import (
     Opened,
     check_range,
@@ -159,6 +160,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         An error leaves the model as it was, and so does Ctrl-C if it was fitted before; otherwise
         ``embedding_`` is then what was reached.
         """
+        if is_collection(X):
+            return fit_collection(self, X, affinities=affinities, initialization=initialization)
         self._fit(X, affinities=affinities, initialization=initialization)
         return self
 
@@ -181,6 +184,8 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
         """Fit and return the embedding as a plain array."""
         self.fit(X, affinities=affinities, initialization=initialization)
+        if is_collection(X):
+            return self.transform(X)
         return named_output(self, np.array(self.embedding_))
 
     def transform(
@@ -221,6 +226,10 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         array of shape (n_new, n_components)
         """
         check_is_fitted(self, "embedding_")
+        if is_collection(X):
+            return transform_collection(
+                self, X, perplexity=perplexity, local_scale=local_scale, incoming=incoming
+            )
         X = self._validated(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
         if self.local_scale is not None or local_scale is not None:

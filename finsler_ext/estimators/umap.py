@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from umap import UMAP
 from umap.utils import ts
 
+from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.construct import training_rows
@@ -222,6 +223,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             layout may be rotated later. With ``omega_norm="auto"`` it sees a further run at the
             drift that was chosen.
         """
+        if is_collection(X):
+            return fit_collection(self, X, y=y, callback=callback)
         self._fit(X, y=y, ensure_all_finite=ensure_all_finite, callback=callback)
         return self
 
@@ -242,6 +245,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
         self.fit(X, y, ensure_all_finite, callback=callback)
+        if is_collection(X):
+            return self.transform(X)
         if self.transform_mode != "embedding":
             return self.graph_
         return named_output(self, self.embedding_)
@@ -272,6 +277,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         ``transform_mode="graph"``, memberships of shape (n_new, n_samples).
         """
         check_is_fitted(self, "graph_")
+        if is_collection(X):
+            return transform_collection(self, X, local_scale=local_scale, incoming=incoming)
         return transform_rows(
             self, X, ensure_all_finite, local_scale=local_scale, incoming=incoming
         )

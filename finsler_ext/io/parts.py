@@ -119,6 +119,23 @@ def _embedding_together(cls: type, state: dict[str, Any]) -> Any:
     return made
 
 
+def _space_apart(space) -> dict[str, Any]:
+    from finsler_ext.spaces import SPACES
+
+    if space not in SPACES.values():
+        raise ValueError(
+            f"space: {space.name!r} is not one of {tuple(SPACES)}, and its functions cannot be "
+            "saved, because a file holds data and no code. Keep the model with joblib."
+        )
+    return {"name": space.name}
+
+
+def _space_together(cls: type, state: dict[str, Any]) -> Any:
+    from finsler_ext.spaces import find_space
+
+    return find_space(state["name"])
+
+
 def _descent_apart(index) -> dict[str, Any]:
     """The search graph and trees of pynndescent, as the arrays they are."""
     state = {name: value for name, value in index.__getstate__().items() if not _is_code(value)}
@@ -170,6 +187,7 @@ def _foreign_together(cls: type, state: dict[str, Any]) -> Any:
 
 _APART: dict[str, Callable[[Any], dict[str, Any]]] = {
     "finsler_ext.FinslerUMAP": _umap_apart,
+    "finsler_ext.Space": _space_apart,
     "openTSNE.Annoy": _foreign_apart,
     "openTSNE.NNDescent": _foreign_apart,
     "openTSNE.Sklearn": _foreign_apart,
@@ -180,6 +198,7 @@ _TOGETHER: dict[str, Callable[[type, dict[str, Any]], Any]] = {
     "finsler_ext.FinslerMDS": _estimator,
     "finsler_ext.FinslerTSNE": _estimator,
     "finsler_ext.FinslerUMAP": _umap_together,
+    "finsler_ext.Space": _space_together,
     "openTSNE.Annoy": _foreign_together,
     "openTSNE.NNDescent": _foreign_together,
     "openTSNE.Sklearn": _foreign_together,

@@ -15,8 +15,11 @@ from sklearn.exceptions import NotFittedError
 
 import finsler_ext
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
+from finsler_ext.construct import tsne_neighbors
+from finsler_ext.construct.index import GROUPS
 from finsler_ext.estimators import opentsne
 from finsler_ext.io import save
+from finsler_ext.spaces import Space, find_space
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning"),
@@ -80,6 +83,9 @@ CASES = {
     "umap random state": (umap(random_state=np.random.RandomState(3)), (X,), NEW, {}),
     "umap epochs": (umap(n_epochs=[5, 15]), (X,), NEW, {}),
     "umap free": (umap(n_components=2), (X,), NEW, {}),
+    "umap matsumoto": (umap(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
+    "umap space": (umap(space=find_space("matsumoto"), omega_norm=0.3), (X,), NEW, {}),
+    "umap groups": (umap(force_approximation_algorithm=True), (X,), NEW, {}),
     "umap graph": (umap(transform_mode="graph"), (X,), NEW, {}),
     "tsne": (tsne(), (X,), NEW, {}),
     "tsne auto": (tsne(omega_norm="auto"), (X,), NEW, {}),
@@ -89,11 +95,14 @@ CASES = {
     "tsne directed": (tsne(metric="precomputed"), (named(D),), D[:5] + 0.01, WAYS),
     "tsne sparse": (tsne(initialization="random"), (SPARSE,), scipy.sparse.csr_matrix(NEW), {}),
     "tsne annoy": (tsne(neighbors="annoy"), (X,), NEW, {}),
+    "tsne matsumoto": (tsne(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
     "tsne tree": (tsne(neighbors="exact", negative_gradient_method="bh"), (X,), NEW, {}),
     "mds": (mds(), (X,), NEW, {}),
     "mds auto": (mds(omega_norm="auto", n_components="auto"), (X,), NEW, {}),
     "mds gradient": (mds(method="gd", source_scale="kth"), (X,), NEW, {}),
     "mds scale": (mds(local_scale=SCALE), (X,), NEW, {"local_scale": SCALE[: len(NEW)]}),
+    "mds matsumoto": (mds(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
+    "mds ordinal": (mds(scaling="ordinal", metric="precomputed"), (D,), D[:5] + 0.01, WAYS),
     "mds directed": (mds(metric="precomputed"), (directed(missing=True),), D[:5] + 0.01, WAYS),
     "mds named": (mds(metric="precomputed"), (named(D),), D[:5] + 0.01, WAYS),
 }
@@ -133,8 +142,11 @@ def alike(a, b):
         return a == b or (a != a and b != b)
     if isinstance(a, (int, str, frozenset, type(None), np.generic)):
         return a == b
-    if callable(a) and hasattr(a, "__name__"):
-        return a is b
+    if (callable(a) and hasattr(a, "__name__")) or isinstance(a, Space):
+        return a == b
+    own = type(a).__module__.startswith("finsler_ext.")
+    if own and "__getstate__" in vars(type(a)):  # the rest is a cache
+        return alike(a.__getstate__(), b.__getstate__())
     return attributes_alike(a, b)
 
 
@@ -143,12 +155,12 @@ def bits(array):
 
 
 def attributes_alike(a, b):
-    """Caches of the gradient and indices that were built are compared by what transform gives."""
+    """Indices that were built are compared by what transform gives."""
     left, right = vars(a), vars(b)
     unlike = {
         name
         for name in left.keys() | right.keys()
-        if name not in ("used", "_pattern", "_values", "_kernels", "index")
+        if name != "index"
         and not (name in left and name in right and alike(left[name], right[name]))
     }
     assert not unlike
@@ -225,11 +237,22 @@ def test_output_of_the_loaded_model_has_the_names_it_had(tmp_path):
     pd.testing.assert_frame_equal(load(tmp_path / "a").transform(new), model.transform(new))
 
 
+def test_search_by_groups(tmp_path, monkeypatch):
+    """What large data are searched by, for t-SNE."""
+    monkeypatch.setattr(tsne_neighbors, "cheapest_search", lambda *args, **kwds: GROUPS)
+    monkeypatch.setattr(tsne_neighbors, "EXACT_UP_TO", 0)
+    model = tsne().fit(X)
+    assert isinstance(model.affinities_.knn_index, tsne_neighbors.GroupedIndex)
+    model.save(tmp_path / "a")
+    assert bits(load(tmp_path / "a").transform(NEW)) == bits(model.transform(NEW))
+
+
 @pytest.mark.slow
-def test_model_with_a_search_index(tmp_path):
+def test_model_with_an_index_of_pynndescent(tmp_path):
     rows = np.random.default_rng(0).normal(size=(4200, 6)).astype(np.float32)
     for seed in (0, None):
-        model = umap(random_state=seed, n_epochs=5).fit(rows)
+        model = umap(random_state=seed, n_epochs=5, metric="manhattan").fit(rows)
+        assert model._knn_search_index is not None
         model.save(tmp_path / "a")
         assert bits(load(tmp_path / "a").transform(rows[:50] + 0.1)) == bits(
             model.transform(rows[:50] + 0.1)

@@ -1,0 +1,199 @@
+"""``--dask``: embed and transform files that are larger than memory, by blocks on a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from finsler_ext.cli.interrupts import Interrupts
+from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
+from finsler_ext.cli.usage import UsageError, listed, needs, one_line, shown_path
+
+__all__ = ["embed_large", "transform_large"]
+
+# Options that need the whole file in memory.
+WHOLE = {
+    "directed": "--directed",
+    "standardize": "--standardize",
+    "drop_missing": "--drop-missing",
+    "header": "--header",
+    "index": "--index",
+    "array": "--array",
+    "plot": "--plot",
+    "incoming": "--incoming",
+}
+NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
+# What Dask says of every connection that breaks is shown only then.
+DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
+PATIENCE = 2.0
+BAR = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed"
+
+
+def embed_large(options, interrupts: Interrupts) -> int:
+    source, output = _files(options)
+    if options.save is not None:
+        check_model(Path(options.save), source, output)
+    _check_options(options)
+    from finsler_ext.cli.verdict import verdict
+    from finsler_ext.drift import check_drift_parameter
+
+    if options.omega_norm is not None:
+        check_drift_parameter(options.omega_norm)
+    model = _model(options)
+    with _notes(), _cluster(options) as runner:
+        from finsler_ext.dask.fitting import fit_blocks
+
+        blocks, label = _blocks(source, options, runner)
+        started = time.perf_counter()
+        fit_blocks(model, blocks, runner, _sample(options))
+        fitted = time.perf_counter() - started
+        interrupts.check()
+        n = _write(model, blocks, output, runner, label)
+        interrupts.written.append(shown_path(output))
+        if options.save is not None:
+            from finsler_ext.io import save
+
+            save(model, options.save, about={"columns": blocks.columns})
+            interrupts.written.append(shown_path(options.save))
+    rows = len(model.embedding_)
+    of = f"{rows} of the {n} rows" if rows < n else f"{n} rows"
+    print(
+        f"Fitted {NAMES[options.method or 'umap']} to {of} of {shown_path(source)} in "
+        f"{fitted:.1f} s at omega_norm={model.omega_norm_:.3g}; {n} places written to "
+        f"{' and '.join(interrupts.written)} after {time.perf_counter() - started:.1f} s. "
+        f"{verdict(model.skew_fidelity_)}"
+    )
+    return 0
+
+
+def transform_large(options, interrupts: Interrupts) -> int:
+    source, output = _files(options)
+    _check_options(options)
+    if not Path(options.model).is_file():
+        raise UsageError(f"there is no file {options.model}")
+    from finsler_ext.io import read
+
+    model, about = read(options.model)
+    if "centre" in about:
+        raise UsageError("the model was fitted with --standardize, which --dask does not know")
+    with _notes(), _cluster(options) as runner:
+        blocks, label = _blocks(source, options, runner, about.get("columns"))
+        started = time.perf_counter()
+        n = _write(model, blocks, output, runner, label, known=False)
+        interrupts.written.append(shown_path(output))
+    print(
+        f"Placed {n} rows among the {len(model.embedding_)} points of {shown_path(options.model)} "
+        f"in {time.perf_counter() - started:.1f} s; written to {shown_path(output)}."
+    )
+    return 0
+
+
+def _files(options) -> tuple[Path, Path]:
+    source = Path(options.file)
+    output = Path(f"{source.stem}_finsler.parquet" if options.output is None else options.output)
+    check_large_output(output, source)
+    return source, output
+
+
+def _check_options(options) -> None:
+    for name, option in WHOLE.items():
+        if getattr(options, name, None):
+            raise UsageError(f"{option} needs the whole file in memory; leave out --dask, or it")
+
+
+def _model(options) -> Any:
+    import finsler_ext
+
+    settings = {"random_state": options.seed, "n_jobs": options.threads}
+    if options.omega_norm is not None:
+        settings["omega_norm"] = options.omega_norm
+    if options.components is not None:
+        settings["n_components"] = options.components
+    settings["metric"] = options.metric or "euclidean"
+    return getattr(finsler_ext, NAMES[options.method or "umap"])(**settings)
+
+
+def _sample(options) -> int | str | None:
+    return {None: "auto", "all": None}.get(options.sample, options.sample)
+
+
+@contextmanager
+def _cluster(options) -> Iterator[Any]:
+    try:
+        from finsler_ext.dask.runner import ClusterError, Runner, local_cluster
+
+        connection = local_cluster(
+            options.scheduler, options.workers, options.memory, quiet=not DEBUG
+        )
+    except ModuleNotFoundError:
+        raise needs("dask", "dask", "--dask") from None
+    try:
+        with connection as client:
+            yield Runner(client)
+    except ModuleNotFoundError as error:
+        if error.name in ("dask", "distributed", "zarr", "pyarrow"):
+            raise needs(error.name, "dask", "--dask") from None
+        raise
+    except ClusterError as error:
+        raise UsageError(one_line(error)) from None
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Warnings as notes, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for line in dict.fromkeys(
+        one_line(note.message) for note in caught if issubclass(note.category, UserWarning)
+    ):
+        print(f"finsler-ext: note: {line}", file=sys.stderr)
+
+
+def _blocks(source: Path, options, runner, columns=None):
+    from finsler_ext.dask.blocks import blocks_of
+    from finsler_ext.dask.files import open_collection
+
+    X = open_collection(source)
+    if not hasattr(X, "columns"):
+        if options.label or options.drop:
+            raise UsageError(f"--label and --drop name columns of parquet; {source} is zarr")
+        return blocks_of(X, runner), None
+    for wanted in [*options.drop, *([options.label] if options.label else []), *(columns or [])]:
+        if wanted not in X.columns:
+            raise UsageError(f"{source} has no column {wanted!r}; it has {listed(X.columns)}")
+    if columns is None:
+        columns = [c for c in X.columns if c != options.label and c not in options.drop]
+    if not columns:
+        raise UsageError(f"{source}: no column is left to embed")
+    return blocks_of(X, runner, columns), options.label
+
+
+def _write(model, blocks, output: Path, runner, label, known: bool = True) -> int:
+    from tqdm.auto import tqdm
+
+    from finsler_ext.dask.files import write_places
+
+    names = coordinate_names(np.asarray(model.embedding_).shape[1])
+    written_as = None if label is None else label_column(label)
+    settings = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
+    with tqdm(total=blocks.n_rows, desc="placing", **settings) as bar:
+        return write_places(
+            model,
+            blocks,
+            output,
+            runner,
+            names=names,
+            label=label,
+            label_name=written_as,
+            known=known and model.sample_indices_ is None,
+            progress=bar.update,
+        )

@@ -1,0 +1,57 @@
+"""Tests, lint, types and packages in environments of their own: `nox`, or `nox -s NAME`."""
+
+from __future__ import annotations
+
+import nox
+
+PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+# The lower bounds of pyproject.toml. numba sets the bound of numpy on each Python.
+LOWEST = (
+    "numpy==1.24.*",
+    "scipy==1.15.*",
+    "scikit-learn==1.6.*",
+    "numba==0.58.*",
+    "pynndescent==0.5.11",
+    "umap-learn==0.5.9.post2",
+    "openTSNE==1.0.2",
+    "threadpoolctl==3.1.*",
+    "tqdm==4.60.*",
+)
+
+nox.options.sessions = ["lint", "tests"]
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The default test run on each supported Python."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session(python="3.10")
+def lowest(session: nox.Session) -> None:
+    """The default test run with the lowest versions of the packages this one needs."""
+    session.install("-e", ".[test]", *LOWEST)
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and types."""
+    session.install("-e", ".[test]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build, check what would be uploaded, and test the source package where it is unpacked."""
+    session.install("build", "twine")
+    folder = session.create_tmp()
+    session.run("python", "-m", "build", "--outdir", folder)
+    session.run("python", "-m", "twine", "check", "--strict", f"{folder}/*")
+    session.chdir(folder)
+    session.run("bash", "-c", "tar xf *.tar.gz --strip-components 1", external=True)
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "pytest", *session.posargs)
