@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "examples"]
@@ -57,6 +58,6 @@ html_theme_options = {
     "footer_end": [],
 }
 # pages without pages below them need no list of those
-ALONE = ("index", "install", "tutorial", "height", "method", "faq", "cite", "changelog", "checklist")
-html_sidebars: dict[str, list] = {page: [] for page in ALONE}
+ALONE = ("index", "install", "tutorial", "height", "method", "faq", "cite", "changelog")
+html_sidebars: dict[str, list] = {page: [] for page in (*ALONE, "checklist")}
 linkcheck_ignore = [r"https://doi\.org/.*"]
