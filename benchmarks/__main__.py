@@ -7,6 +7,7 @@
     python -m benchmarks recheck --runs 20              run some again: the same numbers?
     python -m benchmarks figures disk                   pictures, in benchmarks/figures
     python -m benchmarks report                         benchmarks/RESULTS.md, from the results
+    python -m benchmarks directed stress order field speed --data-dir DIR
     python -m benchmarks upstream --source DIR          umap-learn's or openTSNE's own tests
 
 Finished runs are not repeated: an interrupted command goes on where it stopped. Data that are
@@ -25,6 +26,7 @@ from benchmarks.ledger import RESULTS, Ledger
 
 FIGURES = Path(__file__).parent / "figures"
 REPORT = Path(__file__).parent / "RESULTS.md"
+DIRECTED = Path(__file__).parent / "DIRECTED.md"
 
 
 def overview(folder: Path) -> None:
@@ -87,6 +89,12 @@ def upstream(options) -> int:
     return max(report(options.source, columns, options.omega_norm) for columns in options.columns)
 
 
+def directed(options) -> int:
+    from benchmarks.directed import main
+
+    return main(options)
+
+
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -121,6 +129,12 @@ def main(argv=None) -> int:
     four.add_argument("--source", type=Path, required=True, help="a checkout of the project")
     four.add_argument("--columns", type=int, nargs="+", default=[2, 3], help="n_components")
     four.add_argument("--omega-norm", type=float, default=0.01, help="the drift")
+    five = commands.add_parser("directed", help="directed data; writes DIRECTED.md")
+    five.add_argument("parts", nargs="*", metavar="part", help="stress, order, field, speed")
+    five.add_argument("--data", nargs="+", help="only these data sets")
+    five.add_argument("--seeds", type=int, default=3)
+    five.add_argument("--data-dir", help="folder of local copies")
+    five.add_argument("--output", type=Path, default=DIRECTED)
     options = parser.parse_args(argv)
     if options.command is None:
         overview(options.results)
@@ -131,6 +145,7 @@ def main(argv=None) -> int:
         "figures": figures,
         "report": report,
         "upstream": upstream,
+        "directed": directed,
     }[options.command]
     try:
         return command(options)

@@ -19,6 +19,7 @@ __all__ = [
     "SkewFidelity",
     "asymmetry_between",
     "density_height",
+    "explained_share",
     "is_directed",
     "neighborhood_preservation",
     "skew_fidelity",
@@ -64,6 +65,16 @@ def skew_fidelity(
     """
     asymmetry = asymmetry_between(graph, local_scale, distances, omega_norm)
     return asymmetry.fidelity(embedding, omega_norm or 0.0, find_space(space))
+
+
+def explained_share(embedding, distances, omega_norm: float, space: Space = RANDERS) -> float:
+    """``explained`` of `skew_fidelity` alone: the ranks of all pairs take long."""
+    given = {"distances": distances, "omega_norm": omega_norm, "space": space}
+    data, shown = skew_pairs(embedding, **given)
+    if not data.any() or not shown.any():
+        return float("nan")
+    rest = data - shown
+    return float(1.0 - (rest @ rest) / (data @ data))
 
 
 def skew_pairs(

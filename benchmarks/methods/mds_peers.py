@@ -13,6 +13,7 @@ slide vector (of Zielman and Heiser) shifts all targets against all sources.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy.spatial.distance import cdist
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils import check_random_state
 
-from finsler_ext._threads import RowPool, resolve_n_jobs
+from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.estimators._mds.input import checked_dissimilarities
 from finsler_ext.estimators._mds.problem import transformation_at
 from finsler_ext.layout.stress.majorization import majorize
@@ -61,6 +62,18 @@ class PeerResult(NamedTuple):
         return d
 
 
+def _on_one_thread(method):
+    """BLAS on one thread for the whole fit; to change it takes milliseconds each time."""
+
+    @wraps(method)
+    def fit(*args, **options):
+        with one_blas_thread():
+            return method(*args, **options)
+
+    return fit
+
+
+@_on_one_thread
 def symmetric_mds(D, n_components=2, **options) -> PeerResult:
     """d_ij = ‖x_i − x_j‖: SMACOF on (D̂ + D̂ᵀ)/2; the stress is against D̂ itself.
 
@@ -85,6 +98,7 @@ def symmetric_mds(D, n_components=2, **options) -> PeerResult:
     )
 
 
+@_on_one_thread
 def radius_distance_mds(D, n_components=2, **options) -> PeerResult:
     """d_ij = ‖x_i − x_j‖ − r_i + r_j; the options are those of `symmetric_mds`.
 
@@ -136,6 +150,7 @@ def _radius_in_order(D, found, *, weights=None, max_iter=1000, eps=1e-6, **_) ->
     )
 
 
+@_on_one_thread
 def slide_vector_mds(D, n_components=2, *, max_iter=1000, eps=1e-6, **options) -> PeerResult:
     """d_ij = ‖x_i − x_j + z‖; starts from symmetric MDS and z along its steepest axis.
 

@@ -38,6 +38,7 @@ from finsler_ext.estimators._mds.input import (
     checked_dissimilarities,
 )
 from finsler_ext.estimators._mds.new_points import constructed_distances, given_distances
+from finsler_ext.estimators._mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.estimators._mds.problem import (
     GD_EPOCHS,
     SMACOF_ITERATIONS,
@@ -109,7 +110,9 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     missing : {"auto", "ignore", "geodesic"}, default="auto"
         With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
         paths over the known pairs (what they do not reach is left out). "auto" takes paths
-        where all known distances are equal, as in a graph without lengths.
+        where all known distances are equal, as in a graph without lengths. A sparse graph of more
+        than 5000 nodes is embedded along paths to and from 100 pivots and along its edges,
+        unless "ignore" is given.
     scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
         What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
         with the best rising f. Hop counts and other distances of which all near pairs have the
@@ -140,7 +143,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     scaling_choice_ : ScalingChoice or None
         What scaling="auto" tried.
     dissimilarity_matrix_ : array of shape (n_samples, n_samples)
-        The directed D, nan where unknown.
+        The directed D, nan where unknown; of a graph of more than 5000 nodes a sparse matrix of
+        the distances to and from the pivots.
     node_names_ : array of shape (n_samples,) or None
         Names of the points, where directed data has any.
     local_scale_ : array of shape (n_samples,) or None
@@ -258,13 +262,13 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             scaling=self.scaling,
         )
         check_settings(settings)
-        directed = self._directed_input(X, weights, n_threads)
         random_state = check_random_state(self.random_state)
+        directed = self._directed_input(X, weights, n_threads, random_state)
         if self._chooses_columns():
             result, self.column_choice_ = solve_columns(directed, settings, random_state)
         else:
             result = solve(directed, settings, random_state)
-        self.embedding_ = result.embedding.astype(directed.distances.dtype, copy=False)
+        self.embedding_ = result.embedding.astype(directed.dtype, copy=False)
         self.stress_ = result.stress
         self.normalized_stress_ = result.normalized_stress
         self.stress_history_ = result.stress_history
@@ -300,10 +304,13 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if is_collection(X):
             return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
         X = self._validated(X, reset=False)
+        fixed = self.embedding_
         if self._is_precomputed():
             if local_scale is not None:
                 raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
             there, back = given_distances(self, X, incoming)
+            pivots = getattr(self, "_pivots", None)
+            fixed = fixed if pivots is None else fixed[pivots.nodes]
         else:
             if incoming is not None:
                 raise ValueError(
@@ -313,7 +320,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         # models of version 0.1 have none
         scaled = getattr(self, "transformation_", Transformation()).disparities
         placed = place_points(
-            self.embedding_,
+            fixed,
             scaled(there),
             scaled(back),
             self.omega_norm_,
@@ -356,14 +363,20 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self._offset = None
         return X if self._offset is None else X - self._offset
 
-    def _directed_input(self, X, weights, n_threads) -> DirectedInput:
+    def _directed_input(self, X, weights, n_threads, random_state) -> DirectedInput | PivotInput:
         """Directed dissimilarities of the training points; remembers what transform needs."""
         data = opened(X, precomputed=self._is_precomputed())
         X = self._validated(data.X, reset=True)
         data.name_points(self)
+        self._pivots = None
         if self._is_precomputed():
-            directed = checked_dissimilarities(X, weights, missing=self.missing)
             self._known = self._X = self.local_scale_ = None
+            if self._needs_pivots(X, weights):
+                graph = PivotInput(X, random_state)
+                self._pivots = graph.remembered()
+                self.dissimilarity_matrix_ = graph.known()
+                return graph
+            directed = checked_dissimilarities(X, weights, missing=self.missing)
         else:
             if isinstance(weights, str):
                 raise ValueError(
@@ -376,6 +389,22 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         # Unknown pairs must not read as zeros.
         self.dissimilarity_matrix_ = directed.with_nan()
         return directed
+
+    def _needs_pivots(self, X, weights) -> bool:
+        """Whether X is a graph of more nodes than all pairs can be embedded of."""
+        if not scipy.sparse.issparse(X) or X.shape[0] <= ALL_PAIRS or self.missing == "ignore":
+            return False
+        for name, given in (("weights", weights), ("init", self.init)):
+            if given is not None and not (name == "init" and isinstance(given, str)):
+                raise ValueError(
+                    f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
+                    "embedded by pivots; leave it out, or pass missing='ignore'."
+                )
+        if find_space(self.space).majoriser is None or self.method == "gd":
+            raise ValueError(
+                f"Graphs of more than {ALL_PAIRS} nodes need method='smacof' and space='randers'."
+            )
+        return True
 
     def _construct(self, X, n_threads):
         n = X.shape[0]
@@ -407,9 +436,9 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if known is not None and scale is not None and np.ptp(scale) > 0:
             given = not isinstance(self.local_scale, str)
             return Asymmetry.of_scale(known.graph, scale, given=given)
-        if is_symmetric(D):
+        if self._has_no_skew():
             return Asymmetry.none()
-        return Asymmetry.of_distances(self.transformation_.disparities(D), absolute=True)
+        return Asymmetry.of_distances(self._scaled(D), absolute=True)
 
     def _score(self) -> None:
         """Say how much of the asymmetry the height carries."""
@@ -437,6 +466,19 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             )
         warn_of_cycles(self.gradient_share_, stacklevel=4)
         warn_of_chance(self.skew_fidelity_, omega, directed=True, space=space, stacklevel=4)
+
+    def _has_no_skew(self) -> bool:
+        if self._pivots is not None:
+            return not np.isfinite(self.gradient_share_)
+        return is_symmetric(self.dissimilarity_matrix_)
+
+    def _scaled(self, D):
+        """D̂ of an array or of the stored entries of a sparse matrix."""
+        if not scipy.sparse.issparse(D):
+            return self.transformation_.disparities(D)
+        scaled = D.copy()
+        scaled.data = self.transformation_.disparities(D.data)
+        return scaled
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -28,7 +28,7 @@ from finsler_ext.layout.stress.drift import (
 )
 from finsler_ext.layout.stress.majorization import Descent
 from finsler_ext.layout.stress.start import InitialLayout, turned
-from finsler_ext.metrics import skew_fidelity
+from finsler_ext.metrics import explained_share
 from finsler_ext.spaces import Space
 
 __all__ = ["explained_skew", "find_drift"]
@@ -173,4 +173,4 @@ def explained_skew(
 ) -> float:
     """Share of the skew part of D̂ that a layout shows; nan if no pair is known both ways."""
     D = transformation_at(objective, position, omega).disparities(directed.with_nan())
-    return skew_fidelity(position, distances=D, omega_norm=omega, space=space).explained
+    return explained_share(position, D, omega, space)

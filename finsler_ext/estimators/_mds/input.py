@@ -27,6 +27,10 @@ class DirectedInput:
         self.distances, self.weights = distances, weights
 
     @property
+    def dtype(self) -> np.dtype:
+        return self.distances.dtype
+
+    @property
     def symmetric_weights(self) -> bool:
         return self.weights is None or is_symmetric(self.weights, rtol=0.0)
 

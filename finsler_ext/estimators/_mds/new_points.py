@@ -9,12 +9,24 @@ from finsler_ext.construct.directed_distances import distances_of_new
 from finsler_ext.construct.directed_input import check_range, marked, plain
 from finsler_ext.construct.input import readable
 from finsler_ext.construct.symmetry import is_symmetric
+from finsler_ext.estimators._mds.pivots import through_edges
 
 __all__ = ["constructed_distances", "given_distances"]
 
 
 def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
-    """``metric="precomputed"``: to and from the training points, nan where unknown."""
+    """``metric="precomputed"``: to and from the training points, nan where unknown.
+
+    For a graph that was embedded by pivots: to and from these, along paths.
+    """
+    pivots = getattr(model, "_pivots", None)
+    if pivots is not None:
+        if incoming is None:
+            raise ValueError(
+                "incoming: new nodes of a graph need the edges from the training nodes, too. Pass "
+                "transform(X, incoming=E) with E[i, j] the length of the edge from j to i."
+            )
+        return _along_pivots(pivots, X, readable(incoming, "incoming", missing=np.nan))
     there = _with_nan(X)
     if incoming is None:
         symmetric = is_symmetric(model.dissimilarity_matrix_)
@@ -30,6 +42,19 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     if not known.all():
         row = int(np.flatnonzero(~known)[0])
         raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
+    return there, back
+
+
+def _along_pivots(pivots, X, incoming) -> tuple[np.ndarray, np.ndarray]:
+    if not (scipy.sparse.issparse(X) and scipy.sparse.issparse(incoming)):
+        raise ValueError("X and incoming: edges of new nodes must be sparse, as the graph was.")
+    if X.shape != incoming.shape:
+        raise ValueError(f"incoming must have the shape of X, {X.shape}, got {incoming.shape}.")
+    there = through_edges(plain(X), pivots.outgoing)
+    back = through_edges(plain(incoming), pivots.incoming)
+    lost = np.flatnonzero(np.isnan(there).all(axis=1) & np.isnan(back).all(axis=1))
+    if lost.size:
+        raise ValueError(f"New point {lost[0]} has no edge to place it by.")
     return there, back
 
 

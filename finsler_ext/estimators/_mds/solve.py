@@ -15,6 +15,7 @@ from finsler_ext.estimators._mds.columns import (
 )
 from finsler_ext.estimators._mds.drift import find_drift
 from finsler_ext.estimators._mds.input import DirectedInput
+from finsler_ext.estimators._mds.pivots import PivotInput, refined
 from finsler_ext.estimators._mds.problem import (
     Settings,
     check_fit,
@@ -28,7 +29,7 @@ from finsler_ext.estimators._mds.problem import (
 from finsler_ext.estimators._mds.scaling import ScalingChoice, with_scaling
 from finsler_ext.layout.stress.drift import DriftSearch
 from finsler_ext.layout.stress.scaling import Transformation
-from finsler_ext.metrics import skew_fidelity
+from finsler_ext.metrics import explained_share
 
 __all__ = ["StressResult", "solve", "solve_columns"]
 
@@ -60,8 +61,11 @@ class StressResult(NamedTuple):
     scaling_choice: ScalingChoice | None = None
 
 
-def solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
+def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state) -> StressResult:
     """Minimise the directed stress; of several random starts the best counts."""
+    if isinstance(directed, PivotInput):
+        found = solve(directed.between_pivots, settings, random_state)
+        return refined(found, directed, settings)
     check_settings(settings)
     check_fit(directed, settings)
     with one_blas_thread():
@@ -98,18 +102,19 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
 
 
 def solve_columns(
-    directed: DirectedInput, settings: Settings, random_state
+    directed: DirectedInput | PivotInput, settings: Settings, random_state
 ) -> tuple[StressResult, ColumnChoice]:
     """n_components="auto": the same fit with two and with three columns."""
+    if isinstance(directed, PivotInput):
+        found, chosen = solve_columns(directed.between_pivots, settings, random_state)
+        return refined(found, directed, settings), chosen
 
     def fit(n_components):
         fewer = settings._replace(n_components=n_components, compare_columns=False)
         result = _solve(directed, fewer, random_state)._replace(scaling_choice=choice)
         D = result.transformation.disparities(directed.with_nan())
         position, omega = result.embedding, result.omega_norm
-        explained = skew_fidelity(
-            position, distances=D, omega_norm=omega, space=settings.space
-        ).explained
+        explained = explained_share(position, D, omega, settings.space)
         share = expressible(result.gradient_share, len(result.embedding))
         stress = result.normalized_stress
         return result, ColumnTrial(n_components, result.omega_norm, stress, explained, share)

@@ -20,6 +20,7 @@ import numpy as np
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.objective import Slope, StressProblem
+from finsler_ext.layout.stress.sparse import SparseStress
 
 __all__ = ["Descent", "majorize"]
 
@@ -38,7 +39,7 @@ class Descent(NamedTuple):
 
 
 def majorize(
-    problem: StressProblem | AsymmetricStress,
+    problem: StressProblem | AsymmetricStress | SparseStress,
     start: np.ndarray,
     omega_norm: float,
     *,
@@ -52,7 +53,7 @@ def majorize(
 
     Parameters
     ----------
-    problem : StressProblem or AsymmetricStress
+    problem : StressProblem, AsymmetricStress or SparseStress
     start : array of shape (n, m)
         In the units of the data; not modified.
     omega_norm : float

@@ -1,0 +1,320 @@
+"""Directed data: models of asymmetric distances, orders of nodes, drift fields, times.
+
+    python -m benchmarks directed stress order field --data-dir DIR
+    python -m benchmarks directed speed --data-dir DIR
+    python -m benchmarks directed                        benchmarks/DIRECTED.md, from the results
+
+stress  Every model has three numbers per point. Of the pairs a tenth is held out to choose the
+        scaling by and another tenth to judge by: Σ (D − prediction)²/Σ D² in the units of the data.
+order   A fifth of the one-way edges is held out; the area under the ROC curve (AUC) of the
+        difference of heights says how well their direction is predicted. 0.5 is chance.
+field   Share of the asymmetry of pairs held out that one drift and that a drift field explains.
+speed   Seconds and memory of FinslerMDS with omega_norm="auto".
+
+Data come from --data-dir (or FINSLER_DATA) or from their publishers; those that are not to be had
+are named and left out.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import dijkstra
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.data import load
+from benchmarks.data.digraphs import digraph, strong_part
+from benchmarks.ledger import Ledger, read_runs
+from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
+from benchmarks.methods.printed_smacof import printed_smacof
+from benchmarks.methods.springrank import springrank, trophic_levels
+from finsler_ext import FinslerMDS, FinslerUMAP
+from finsler_ext.drift_field import fit_drift_field
+from finsler_ext.estimators._mds.scaling import predictions
+from finsler_ext.layout.stress.scaling import SCALINGS, Transformation
+from finsler_ext.spaces.randers import randers_distances
+
+__all__ = ["PARTS", "main", "run"]
+
+PARTS = ("stress", "order", "field", "speed")
+# Distances as given, and shortest paths over the largest strongly connected part of digraphs.
+DISTANCES = ("flights", "morse", "velocity")
+GRAPHS = (
+    "polblogs", "celegans", "email", "airlines", "road:Anaheim", "road:Winnipeg", "road:Barcelona",
+    "road:Austin",
+)  # fmt: skip
+ORDERED = ("polblogs", "celegans", "cora", "email", "airlines")
+# Rows of the large ones that are drawn for the stress and the field.
+MOST_POINTS = 200
+NUMBERS = 3  # per point
+HELD_OUT = 0.1
+HELD_EDGES = 0.2
+SEEDS = 3
+SIZES = (1500, 5000, 50_000)
+
+
+class Fitted(NamedTuple):
+    """Distances of a model between all points, and what they stand for."""
+
+    distances: np.ndarray
+    transformation: Transformation
+    rises: float = 0.0
+    """Share of the steps at which the stress rose."""
+    drift: float = float("nan")
+
+
+def distances_of(name: str, data_dir, seed: int) -> np.ndarray:
+    """Directed distances of at most MOST_POINTS points."""
+    if name in DISTANCES:
+        D = np.asarray(load(name, data_dir=data_dir).X, dtype=np.float64)
+    else:
+        D = dijkstra(strong_part(digraph(name, data_dir)))
+    np.fill_diagonal(D, 0.0)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(D))[:MOST_POINTS])
+    return np.ascontiguousarray(D[np.ix_(rows, rows)])
+
+
+# ------------------------------------------------------------------ stress
+
+
+def randers(D, weights, scaling: str) -> Fitted:
+    model = FinslerMDS(NUMBERS, metric="precomputed", omega_norm="auto", scaling=scaling)
+    model.set_params(random_state=0, max_iter=1000).fit(D, weights=weights)
+    F = randers_distances(model.embedding_, model.omega_norm_)
+    return Fitted(F, model.transformation_, _rises(model.stress_history_), model.omega_norm_)
+
+
+def _peer(method, n_columns):
+    def fit(D, weights, scaling: str) -> Fitted:
+        options = {"max_iter": 1000, "random_state": 0}
+        found = method(D, n_columns, weights=weights, scaling=scaling, **options)
+        return Fitted(found.distances(), found.transformation, _rises(found.stress_history))
+
+    return fit
+
+
+def printed(D, weights, scaling: str) -> Fitted:
+    """The printed SMACOF at the drift and with the constant that FinslerMDS finds."""
+    if scaling == "ordinal":
+        raise NotImplementedError("the printed update knows no order")
+    model = FinslerMDS(NUMBERS, metric="precomputed", omega_norm="auto", scaling=scaling)
+    model.set_params(random_state=0, max_iter=1000).fit(D, weights=weights)
+    scaled = np.maximum(model.transformation_.disparities(D), 0.0)
+    np.fill_diagonal(scaled, 0.0)
+    omega = model.omega_norm_
+    found = printed_smacof(scaled, n_components=NUMBERS, omega_norm=omega, weights=weights)
+    F = randers_distances(found.embedding, omega)
+    return Fitted(F, model.transformation_, _rises(found.stress_history), omega)
+
+
+MODELS = {
+    "Randers": randers,
+    "slide vector": _peer(slide_vector_mds, NUMBERS),
+    "radius distance": _peer(radius_distance_mds, NUMBERS - 1),
+    "symmetric": _peer(symmetric_mds, NUMBERS),
+    "printed SMACOF": printed,
+}
+
+
+def _rises(history) -> float:
+    history = np.asarray(history)
+    return float(np.mean(np.diff(history) > 1e-12 * history[:-1])) if len(history) > 1 else 0.0
+
+
+def stress_scores(model, D: np.ndarray, seed: int) -> dict[str, float]:
+    """Errors of every scaling on the pairs to choose it by, and on those to judge by."""
+    rng = np.random.default_rng(1000 + seed)
+    n = len(D)
+    draw = np.triu(rng.uniform(size=(n, n)), 1)
+    draw = draw + draw.T
+    off = ~np.eye(n, dtype=bool)
+    choose, judge = (draw < HELD_OUT) & off, (draw >= HELD_OUT) & (draw < 2 * HELD_OUT) & off
+    weights = (off & ~choose & ~judge).astype(np.float64)
+    scores: dict[str, float] = {}
+    for scaling in SCALINGS:
+        try:
+            found = model(D, weights, scaling)
+        except NotImplementedError:
+            continue
+        told = predictions(found.distances, D, weights, found.transformation)
+        for what, pairs in (("choice", choose), ("stress", judge)):
+            error = ((D - told)[pairs] ** 2).sum() / (D[pairs] ** 2).sum()
+            scores[f"{what} {scaling}"] = float(error)
+        a, b = (D - D.T)[judge], (told - told.T)[judge]
+        explained = 1 - ((a - b) ** 2).sum() / max((a**2).sum(), 1e-300)
+        unequal = (np.abs(a) > 1e-9) & (np.abs(b) > 1e-9)
+        sign = float(np.mean(np.sign(a[unequal]) == np.sign(b[unequal]))) if unequal.any() else 0.5
+        scores[f"explained {scaling}"], scores[f"sign {scaling}"] = float(explained), sign
+        scores[f"rises {scaling}"], scores[f"drift {scaling}"] = found.rises, found.drift
+    return scores
+
+
+def run_stress(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
+    for seed in range(seeds):
+        todo = [m for m in MODELS if not ledger.has(name, m, seed)]
+        if todo:
+            D = distances_of(name, data_dir, seed)
+            for method in todo:
+                ledger.add(name, method, seed, stress_scores(MODELS[method], D, seed))
+
+
+# ------------------------------------------------------------------ order
+
+
+def held_out_edges(graph, seed: int, share: float = HELD_EDGES):
+    """The graph without a share of its one-way edges, and the sources and targets of these."""
+    rng = np.random.default_rng(seed)
+    edges = scipy.sparse.coo_array(graph)
+    source, target = edges.coords
+    known = scipy.sparse.csr_array(
+        (np.ones(edges.nnz), (source, target)), shape=graph.shape
+    )  # stored zeros are edges
+    one_way = np.flatnonzero(np.asarray(known[target, source]).ravel() == 0)
+    out = rng.permutation(one_way)[: int(share * one_way.size)]
+    kept = np.ones(edges.nnz, dtype=bool)
+    kept[out] = False
+    rest = scipy.sparse.coo_array((edges.data[kept], (source[kept], target[kept])), graph.shape)
+    return scipy.sparse.csr_array(rest), source[out], target[out]
+
+
+def direction_auc(height, source, target) -> float:
+    """How well "edges lead downhill" tells held-out edges from their reverses."""
+    fall = np.asarray(height)[source] - np.asarray(height)[target]
+    fall = fall[np.isfinite(fall)]
+    truth = np.repeat([1, 0], fall.size)
+    return float(roc_auc_score(truth, np.concatenate([fall, -fall])))
+
+
+def umap_height(graph, seed: int) -> np.ndarray:
+    model = FinslerUMAP(metric="precomputed", omega_norm="auto", random_state=seed)
+    return model.fit(graph).embedding_[:, -1]
+
+
+def mds_height(graph, seed: int) -> np.ndarray:
+    _, part = scipy.sparse.csgraph.connected_components(graph, connection="weak")
+    rows = np.flatnonzero(part == np.bincount(part).argmax())
+    model = FinslerMDS(metric="precomputed", omega_norm=0.9, random_state=seed, n_jobs=-1)
+    model.fit(graph[rows][:, rows], weights="adjacent")
+    height = np.full(graph.shape[0], np.nan)
+    height[rows] = model.embedding_[:, -1]
+    return height
+
+
+ORDERS = {
+    "SpringRank": lambda graph, seed: springrank(graph),
+    "SpringRank, α = 1": lambda graph, seed: springrank(graph, 1.0),
+    "trophic levels": lambda graph, seed: -trophic_levels(graph),
+    "FinslerUMAP, auto": umap_height,
+    "FinslerMDS, adjacent, ω = 0.9": mds_height,
+}
+
+
+def run_order(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
+    for seed in range(seeds):
+        todo = [m for m in ORDERS if not ledger.has(name, m, seed)]
+        if todo:
+            graph = strong_part(digraph(name, data_dir), weak=True)
+            rest, source, target = held_out_edges(graph, seed)
+            for method in todo:
+                height = ORDERS[method](rest, seed)
+                scores = {"auc": direction_auc(height, source, target), "edges": source.size}
+                ledger.add(name, method, seed, scores)
+
+
+# ------------------------------------------------------------------ field
+
+
+def run_field(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
+    import umap
+
+    maps = {
+        "FinslerMDS, 2 columns": lambda D: (
+            FinslerMDS(2, metric="precomputed", omega_norm="auto", scaling="interval")
+            .fit(D)
+            .embedding_
+        ),
+        "UMAP, 2 columns": lambda D: umap.UMAP(metric="precomputed", random_state=0).fit_transform(
+            (D + D.T) / 2
+        ),
+    }
+    for method, embed in maps.items():
+        if not ledger.has(name, method, 0):
+            D = distances_of(name, data_dir, 0)
+            field = fit_drift_field(embed(D), distances=D)
+            scores = {"one drift": field.one_drift_share, "field": field.share}
+            ledger.add(name, method, 0, scores | {"numbers": field.n_numbers}, field.case)
+
+
+# ------------------------------------------------------------------ speed
+
+
+def street_grid(n: int, seed: int = 0) -> scipy.sparse.csr_array:
+    """Minutes along the streets of a town: a grid with one-way streets and a slope."""
+    side = int(np.ceil(np.sqrt(n)))
+    rng = np.random.default_rng(seed)
+    number = np.arange(side * side).reshape(side, side)
+    low = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    high = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    minutes = rng.uniform(0.5, 1.5, size=low.size)
+    slope = np.where(high - low == 1, 1.2, 1.0)  # eastwards is uphill
+    keep = rng.uniform(size=(2, low.size)) > 0.1
+    source = np.concatenate([low[keep[0]], high[keep[1]]])
+    target = np.concatenate([high[keep[0]], low[keep[1]]])
+    length = np.concatenate([(minutes * slope)[keep[0]], (minutes / slope)[keep[1]]])
+    graph = scipy.sparse.coo_array((length, (source, target)), shape=(side * side, side * side))
+    return strong_part(graph.tocsr())
+
+
+def run_speed(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
+    import resource
+
+    if ledger.has(name, "FinslerMDS", 0):
+        return
+    graph = street_grid(int(name.partition(":")[2]))
+    model = FinslerMDS(metric="precomputed", omega_norm="auto", missing="geodesic", n_jobs=-1)
+    model.set_params(random_state=0)
+    start = time.perf_counter()
+    model.fit(graph)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    scores = {"nodes": graph.shape[0], "seconds": seconds, "peak GB": peak}
+    scores |= {"stress": model.normalized_stress_, "drift": model.omega_norm_}
+    ledger.add(name, "FinslerMDS", 0, scores)
+
+
+RUNS = {
+    "stress": (run_stress, (*DISTANCES, *GRAPHS)),
+    "order": (run_order, ORDERED),
+    "field": (run_field, (*DISTANCES, *GRAPHS)),
+    "speed": (run_speed, tuple(f"streets:{size}" for size in SIZES)),
+}
+
+
+def run(parts, data_dir, results: Path, seeds: int = SEEDS, names=None) -> list[str]:
+    """Run what is not there yet; returns what could not be had."""
+    missing = []
+    for part in parts:
+        one, known = RUNS[part]
+        for name in known if names is None else [name for name in known if name in names]:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    one(Ledger(results / f"directed_{part}.csv"), name, data_dir, seeds)
+            except FileNotFoundError as error:
+                missing.append(f"{part} of {name}: {error}")
+    return missing
+
+
+def main(options) -> int:
+    for line in run(options.parts, options.data_dir, options.results, options.seeds, options.data):
+        print(line, file=sys.stderr)
+    from benchmarks.report.directed import write
+
+    write({p: read_runs([options.results / f"directed_{p}.csv"]) for p in PARTS}, options.output)
+    return 0

@@ -1,0 +1,165 @@
+"""DIRECTED.md: what the runs of `benchmarks.directed` say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.report import markdown
+from finsler_ext.layout.stress.scaling import SCALINGS
+
+__all__ = ["write"]
+
+OPENING = """# Directed data
+
+`python -m benchmarks directed stress order field speed --data-dir DIR` runs all of this;
+`benchmarks/data/digraphs.py` says where the data come from. Medians over seeds.
+"""
+STRESS = """## Stress on pairs held out
+
+Σ (D − prediction)²/Σ D² over a tenth of the pairs, at most 200 points per set, three numbers per
+point for every model (radius distance: two columns and a radius). Each model has the scaling that
+predicts another tenth of the pairs best over all seeds; its first letter is given. In bold the
+lowest; what is within 10 % of it is marked by +. The printed SMACOF has the drift and the constant
+of Randers.
+"""
+ORDER = """## Direction of edges held out
+
+A fifth of the one-way edges of each graph is held out. AUC of "edges lead downhill"; 0.5 is chance.
+Trophic levels are SpringRank at α = 0 with the opposite sign.
+"""
+FIELD = """## One drift or a field
+
+Share of Σ (D_ij − D_ji)² on pairs held out that one drift and a drift field explain, and the case
+that `fit_drift_field` reports.
+"""
+SPEED = """## Time and memory
+
+`FinslerMDS(omega_norm="auto", missing="geodesic", n_jobs=-1)` on the streets of a generated town
+with one-way streets and a slope, shortest paths included. Graphs of more than 5000 nodes have 100
+pivots. The peak is that of the whole process, so far.
+"""
+
+
+def write(runs: dict[str, pd.DataFrame], output: Path) -> None:
+    """Write the page from the tables of runs of each part."""
+    parts = [OPENING]
+    makers = {"stress": _stress, "order": _order, "field": _field, "speed": _speed}
+    for part, make in makers.items():
+        if len(runs[part]):
+            parts.append(make(runs[part]))
+    output.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _medians(runs: pd.DataFrame, score: str, how: str = "median") -> pd.DataFrame:
+    """Sets as rows and methods as columns, in the order of the runs."""
+    found = runs[runs.score == score]
+    table = found.pivot_table(
+        index="data", columns="method", values="value", aggfunc=how, sort=False
+    )
+    return table[list(dict.fromkeys(found.method))]
+
+
+def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
+    """The scaling of every set (rows) and model (columns): the lowest error, over all seeds."""
+    errors = {kind: _medians(runs, f"choice {kind}", "mean") for kind in SCALINGS}
+    first = errors[SCALINGS[0]]
+    stacked = np.stack(
+        [
+            errors[k].reindex(index=first.index, columns=first.columns).fillna(np.inf)
+            for k in SCALINGS
+        ]
+    )
+    return pd.DataFrame(stacked.argmin(axis=0), index=first.index, columns=first.columns)
+
+
+def _of_chosen(runs: pd.DataFrame, chosen: pd.DataFrame, score: str) -> pd.DataFrame:
+    tables = [_medians(runs, f"{score} {kind}") for kind in SCALINGS]
+    found = chosen.astype(float)
+    for name in chosen.index:
+        for method in chosen.columns:
+            found.loc[name, method] = tables[chosen.loc[name, method]].loc[name, method]
+    return found
+
+
+def _stress(runs: pd.DataFrame) -> str:
+    chosen = _chosen(runs)
+    table = _of_chosen(runs, chosen, "stress")
+    rows, lowest, near = [], 0, 0
+    for name, values in table.iterrows():
+        best = values.min()
+        cells = [str(name)]
+        for method, value in values.items():
+            mark = "**" if value == best else ""
+            close = "+" if best < value <= 1.1 * best else ""
+            cells.append(f"{mark}{value:.4f}{mark}{close} {SCALINGS[chosen.loc[name, method]][0]}")
+        rows.append(cells)
+        lowest += values["Randers"] == best
+        near += values["Randers"] <= 1.1 * best
+    words = (
+        f"Randers is lowest on {lowest} of {len(rows)} sets and within 10 % of the lowest on "
+        f"{near}.\n"
+    )
+    over = [m for m in table.columns if _rose(runs, m)]
+    words += "The stress rose at some steps of: " + (", ".join(over) or "none") + "."
+    explained, sign = (_of_chosen(runs, chosen, score) for score in ("explained", "sign"))
+    both = [
+        [str(name)]
+        + [f"{explained.loc[name, m]:.2f}, {sign.loc[name, m]:.2f}" for m in table.columns]
+        for name in table.index
+    ]
+    head = ["", *table.columns]
+    shown = (
+        "Share of the asymmetry of the same pairs that is explained, and share of pairs ordered "
+        "rightly:"
+    )
+    parts = [STRESS, markdown.table(head, rows), words, shown, markdown.table(head, both)]
+    return "\n\n".join([*parts, ""])
+
+
+def _rose(runs: pd.DataFrame, method: str) -> bool:
+    rises = runs[(runs.method == method) & runs.score.str.startswith("rises")]
+    return bool((rises.value > 0).any())
+
+
+def _order(runs: pd.DataFrame) -> str:
+    table = _medians(runs, "auc")
+    rows = [[str(name), *(f"{v:.3f}" for v in values)] for name, values in table.iterrows()]
+    words = []
+    for method in table.columns:
+        if method.startswith("Finsler"):
+            gap = (table["SpringRank"] - table[method]).max()
+            words.append(f"{method}: at most {gap:.3f} below SpringRank, lowest AUC "
+                         f"{table[method].min():.3f}.")  # fmt: skip
+    return "\n\n".join([ORDER, markdown.table(["", *table.columns], rows), "\n".join(words) + "\n"])
+
+
+def _field(runs: pd.DataFrame) -> str:
+    one, field = _medians(runs, "one drift"), _medians(runs, "field")
+    notes = runs.drop_duplicates(["data", "method"]).set_index(["data", "method"]).note
+    rows = [
+        [str(name)]
+        + [f"{one.loc[name, m]:.2f} → {field.loc[name, m]:.2f}: {notes[name, m]}" for m in one]
+        for name in one.index
+    ]
+    return "\n\n".join([FIELD, markdown.table(["", *one.columns], rows)])
+
+
+def _speed(runs: pd.DataFrame) -> str:
+    table = runs.pivot_table(index="data", columns="score", values="value", sort=False)
+    rows = []
+    for _, row in table.iterrows():
+        value = {key: row.get(key, np.nan) for key in row.index}
+        rows.append(
+            [
+                f"{value['nodes']:.0f}",
+                f"{value['seconds']:.1f} s",
+                f"{value['peak GB']:.1f} GB",
+                f"{value['stress']:.4f}",
+                f"{value['drift']:.3f}",
+            ]
+        )
+    head = ["nodes", "time", "peak memory", "stress", "drift"]
+    return "\n\n".join([SPEED, markdown.table(head, rows)])
