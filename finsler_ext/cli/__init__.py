@@ -7,8 +7,10 @@ import os
 import sys
 from contextlib import suppress
 
+from finsler_ext._progress import listening
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.options import add_dask, add_sample, add_transform
+from finsler_ext.cli.stages import StageLine
 from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
 
 __all__ = ["main"]
@@ -62,9 +64,10 @@ def _run(options, interrupts: Interrupts) -> int:
         from finsler_ext.cli.transform import transform
 
         return transform(options, interrupts)
-    from finsler_ext.cli.embed import embed
+    with StageLine(f"reading {options.file}") as line, listening(line):
+        from finsler_ext.cli.embed import embed
 
-    return embed(options, interrupts)
+        return embed(options, interrupts)
 
 
 def _failed(error: Exception, interrupts: Interrupts) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._files import encodable
+from finsler_ext._progress import LAYOUT, stage
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import (
@@ -23,6 +24,7 @@ from finsler_ext.cli.output import (
     write_output,
     write_plot,
 )
+from finsler_ext.cli.stages import CLEAR
 from finsler_ext.cli.tables import UNEQUAL, Table, read_table
 from finsler_ext.cli.usage import UsageError, one_line, shown_path
 
@@ -30,8 +32,8 @@ __all__ = ["embed"]
 
 NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 DRIFT = 0.5
-# Work that is over sooner than this many seconds needs no progress bar.
-PATIENCE = 2.0
+# A layout that is over sooner than this many seconds needs no progress bar.
+PATIENCE = 0.5
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
 # Fewer points than this are embedded by majorisation before one looks at a bar.
 MDS_PATIENCE = 1000
@@ -46,19 +48,20 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     _check_combinations(options)
     data = _read(source, options)
     if isinstance(data, Directed) and data.how:
-        print(f"finsler-ext: note: read {shown_path(source)}: {data.how}", file=sys.stderr)
+        _note(f"read {shown_path(source)}: {data.how}")
     check_output(output, source)
     if options.plot is not None:
         check_plot(Path(options.plot), len(data.rows), source, output)
     if options.save is not None:
         check_model(Path(options.save), source, output, *([options.plot] if options.plot else []))
+    method = options.method or ("mds" if options.directed else "umap")
+    stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.cli.verdict import columns_why, shown_share, verdict
     from finsler_ext.drift import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
-    method = options.method or ("mds" if options.directed else "umap")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -85,9 +88,11 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
             interrupts.written.append(shown_path(options.save))
     if options.label is not None and label_column(options.label) != options.label:
         note = f"the label {options.label!r} is column {label_column(options.label)!r}"
-        print(f"finsler-ext: note: {note}", file=sys.stderr)
-    for line in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
-        print(f"finsler-ext: note: {line}", file=sys.stderr)
+        _note(note)
+    for text in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
+        _note(text)
+    if getattr(model, "_knn_search_index", None) is not None:
+        _note(one_line(_search_in_words(model)))
     fidelity = verdict(model.skew_fidelity_, options.directed)
     if options.directed:
         fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
@@ -136,6 +141,19 @@ def _check_combinations(options) -> None:
         raise UsageError("--plot needs two columns or more; leave --components 1 out")
 
 
+def _search_in_words(model) -> str:
+    from finsler_ext.construct import DirectedNeighbors
+    from finsler_ext.estimators._umap.graph import search_in_words
+
+    found = DirectedNeighbors(model._knn_indices, model._knn_dists, model._knn_search_index)
+    return search_in_words(model, model._raw_data, found)
+
+
+def _note(text: str) -> None:
+    clear = CLEAR if sys.stderr.isatty() else ""
+    print(f"{clear}finsler-ext: note: {text}", file=sys.stderr)
+
+
 def _ours(note) -> bool:
     from finsler_ext.drift import ChanceWarning
 
@@ -172,6 +190,7 @@ def _fitted(method: str, data: Table | Directed, options):
             return model.set_params(callbacks=[progress]).fit(X).set_params(callbacks=None)
     from finsler_ext import FinslerMDS
 
+    stage(LAYOUT)
     n = len(data.rows)
     if n > MOST_ROWS:
         raise UsageError(
@@ -202,11 +221,10 @@ def _points(data: Table, options):
     # pixels share a unit
     named = data.columns is not None and not all(name.isdigit() for name in data.columns)
     if named and spread[large] > UNEQUAL * spread[small]:
-        print(
-            f"finsler-ext: note: the spread of column {data.column(large)!r} is "
+        _note(
+            f"the spread of column {data.column(large)!r} is "
             f"{spread[large]:.3g}, that of {data.column(small)!r} {spread[small]:.3g}; if their "
-            "units differ, use --standardize",
-            file=sys.stderr,
+            "units differ, use --standardize"
         )
     return X
 
@@ -230,10 +248,8 @@ def _directed_input(method: str, data: Directed):
         D = read_matrix(D)
         if not mostly_known(D):
             D = complete_paths(D)
-            print(
-                "finsler-ext: note: fewer than half of the pairs are known; neighbours are those "
-                "along shortest paths",
-                file=sys.stderr,
+            _note(
+                "fewer than half of the pairs are known; neighbours are those along shortest paths"
             )
     return DirectedData(D, data.rows)
 

@@ -12,7 +12,14 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
-from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
+from finsler_ext.construct.index import (
+    EXACT,
+    GROUPS,
+    ExactIndex,
+    GroupIndex,
+    cheapest_search,
+    sampled_recall,
+)
 from finsler_ext.construct.index.blocks import pair_distances
 from finsler_ext.construct.index.reductions import REDUCIBLE
 from finsler_ext.construct.input import (
@@ -146,6 +153,9 @@ class GroupedIndex(KNNIndex):
             dtype=np.float64,
         )
         found = self.index.build(self.data, self.k + 1)
+        if self.verbose:
+            recall = sampled_recall(ExactIndex(self.metric), self.data, found.distances)
+            print(f"Neighbours: {self.index.name}, recall {recall:.3f} on a sample")
         return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].copy()
 
     def query(self, query, k):
@@ -189,7 +199,9 @@ def neighbor_index(
         if directed or method == "exact" or few:
             return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
         if method == "auto" and search == GROUPS:
-            return GroupedIndex(data, k, metric, n_jobs=n_jobs, random_state=random_state)
+            return GroupedIndex(
+                data, k, metric, n_jobs=n_jobs, random_state=random_state, verbose=verbose
+            )
     return get_knn_index(
         data,
         method,

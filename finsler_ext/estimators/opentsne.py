@@ -16,6 +16,7 @@ from openTSNE.affinity import Affinities
 from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
+from finsler_ext._progress import LAYOUT, stage
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, affinity_lengths
 from finsler_ext.construct.directed_input import check_range, marked, opened
@@ -301,6 +302,7 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             if omega_norm is None:
                 return schedule(ANY_DRIFT).before_drift(show)
             self.omega_norm_ = omega_norm
+            stage(LAYOUT)
             found = schedule(omega_norm).at(omega_norm, show)
             used = sum((g.used for g in gradients if isinstance(g, FinslerGradient)), Counter())
             if len(used) > 1:

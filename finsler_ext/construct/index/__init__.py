@@ -6,6 +6,7 @@ from finsler_ext.construct.index.exact import ExactIndex
 from finsler_ext.construct.index.groups import GroupIndex
 from finsler_ext.construct.index.nndescent import NNDescentIndex, as_index
 from finsler_ext.construct.index.precomputed import PrecomputedIndex
+from finsler_ext.construct.index.recall import sampled_recall
 
 __all__ = [
     "EXACT",
@@ -20,4 +21,5 @@ __all__ = [
     "PrecomputedIndex",
     "as_index",
     "cheapest_search",
+    "sampled_recall",
 ]

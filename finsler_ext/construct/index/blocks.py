@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
+from finsler_ext._progress import step
 from finsler_ext._threads import one_blas_thread
 
 __all__ = ["Rows", "nearest_of_block", "nearest_rows", "pair_distances", "quick_square_distance"]
@@ -140,8 +141,13 @@ def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -
         indices[part], distances[part], compared = found
         return compared
 
+    total = 0
     with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        return sum(pool.map(block, range(0, len(queries), QUERIES_PER_TILE)))
+        starts = range(0, len(queries), QUERIES_PER_TILE)
+        for done, compared in enumerate(pool.map(block, starts), start=1):
+            total += compared
+            step(done, len(starts))
+    return total
 
 
 def nearest_of_block(asked, Q, own, X, among, half, k: int):
@@ -165,10 +171,11 @@ def nearest_of_block(asked, Q, own, X, among, half, k: int):
     rounding = np.finfo(dtype).eps * (among.shape[1] + 8)
     slack = (2.02 * rounding * longest * (norm + longest)).astype(dtype)
     state = _empty_state(len(asked), k, dtype)
-    tile = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
+    product = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
     for first in range(0, len(among), ROWS_PER_TILE):
         part = among[first : first + ROWS_PER_TILE]
-        product = tile[:, : len(part)]
+        if len(part) < ROWS_PER_TILE:  # not a part of the tile, for which all would compile again
+            product = np.empty((len(asked), len(part)), dtype=dtype)
         np.matmul(asked, part.T, out=product)
         _absorb(product, half, first, own, slack, Q, X, *state)
     _finish(slack, Q, X, *state)

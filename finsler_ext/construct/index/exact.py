@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._progress import stage, step
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
@@ -76,6 +77,7 @@ class ExactIndex:
         return self
 
     def build(self, X, k: int) -> DirectedNeighbors:
+        stage("finding neighbours among all pairs")
         self.over(X)
         if self._reduction is None:
             return self._build_by_blocks(X, k)
@@ -107,7 +109,10 @@ class ExactIndex:
             return near, values
 
         with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
-            blocks = list(pool.map(nearest, range(0, n, BLOCK_ROWS)))
+            blocks = []
+            for block in pool.map(nearest, range(0, n, BLOCK_ROWS)):
+                blocks.append(block)
+                step(len(blocks) * BLOCK_ROWS, n)
         indices = np.concatenate([b[0] for b in blocks])
         distances = np.concatenate([b[1] for b in blocks])
         if euclidean:

@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 from sklearn.utils import check_random_state
 
+from finsler_ext._progress import stage, step
 from finsler_ext._threads import RowPool, one_blas_thread
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
@@ -76,10 +77,13 @@ class GroupIndex:
         self.X = X
         reduction = self._reduction = self._reduced()
         rows = Rows(reduction.rows)
+        stage("dividing the rows into groups")
         order = self._divide(rows, check_random_state(self.random_state))
         # rows of a group lie side by side, so that most of what is compared is in the cache
         self._rows = rows.taken(order)
+        stage("finding neighbours in groups")
         near, distances = self._compare_groups(k - 1)
+        stage("finding neighbours of neighbours")
         near, distances = refined(self._rows.X, near, distances, self.n_threads)
         self.order, self.links = order, near[:, :LINKS].copy()
         indices, placed = np.empty((len(X), k), dtype=np.int32), np.zeros((len(X), k))
@@ -142,7 +146,8 @@ class GroupIndex:
             distances[mine] = far
 
         with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
-            list(pool.map(compare, range(len(self.centres))))
+            for done, _ in enumerate(pool.map(compare, range(len(self.centres))), start=1):
+                step(done, len(self.centres))
         return indices, distances
 
     def query(self, new, k: int) -> NewNeighbors:
@@ -191,7 +196,8 @@ def refined(X, indices, distances, n_threads: int):
     """Neighbours, after comparing with neighbours of neighbours as long as that helps."""
     near, squares = indices, distances**2
     fresh = np.ones(near.shape, dtype=np.bool_)
-    for _ in range(ROUNDS):
+    for done in range(ROUNDS):
+        step(done, ROUNDS)
         back, back_fresh = _reverse(near, fresh, LINKS)
         found = near.copy(), squares.copy(), np.zeros_like(fresh)
         with RowPool(len(X), n_threads, heavy=True) as pool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from finsler_ext._progress import stage
 from finsler_ext._threads import numba_threads, plain_interrupt, refuse_after_fork
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
@@ -69,6 +70,7 @@ def approximate_neighbors(
     """
     from pynndescent import NNDescent
 
+    stage("finding neighbours by NN-descent")
     n = X.shape[0]
     n_trees = min(64, 5 + round(n**0.5 / 20.0))
     n_iters = max(5, round(np.log2(n)))

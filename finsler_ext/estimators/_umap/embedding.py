@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from tqdm.auto import tqdm
 
+from finsler_ext._progress import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.drift import DriftChoice, choose_drift
@@ -100,6 +101,7 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
     def schedule_of(mode):
         if mode not in schedules:
             rng = deepcopy(before)
+            stage("computing the start")
             start = _start(model, init, graph, features, rng, mode)
             seed = int(rng.randint(np.iinfo(np.int32).max))
             schedules[mode] = (
@@ -130,7 +132,9 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
         mode = height_mode(model.height, m, drift, symmetric, columns)
         if omega_norm is None:
             return whole(schedule_of(mode).before_drift())
-        layout = schedule_of(mode).at(
+        schedule = schedule_of(mode)
+        stage(LAYOUT)
+        layout = schedule.at(
             omega_norm,
             keep_epochs=epochs,
             callback=None if callback is None else show,

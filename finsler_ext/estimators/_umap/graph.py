@@ -12,7 +12,15 @@ from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
 from finsler_ext.asymmetry import Asymmetry
-from finsler_ext.construct.index import EXACT, GROUPS, ExactIndex, GroupIndex, cheapest_search
+from finsler_ext.construct.index import (
+    EXACT,
+    GROUPS,
+    ExactIndex,
+    GroupIndex,
+    as_index,
+    cheapest_search,
+    sampled_recall,
+)
 from finsler_ext.construct.input import UNITLESS, readable
 from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
@@ -25,6 +33,7 @@ __all__ = [
     "find_neighbors",
     "isolated",
     "pair_kwds",
+    "search_in_words",
     "skew_distances",
     "supervise",
 ]
@@ -62,10 +71,21 @@ def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
         model._directed_distances = is_directed(skew_distances(model, X))
     else:
         found = _search(model, X, k, random_state)
+        if model.verbose:
+            model._say(search_in_words(model, X, found))
     cut = (found.distances >= model._disconnection_distance) & (found.indices >= 0)
     model._n_edges_removed = int(cut.sum())
     found.indices[cut], found.distances[cut] = -1, np.inf
     return found
+
+
+def search_in_words(model, X, found: construct.DirectedNeighbors) -> str:
+    """Which search was taken, and its recall on a sample."""
+    if found.search_index is None:
+        return f"Neighbours: {ExactIndex.name}, all pairs of {X.shape[0]} rows were compared"
+    recall = sampled_recall(exact_index(model, X, new_rows=True), X, found.distances)
+    name = as_index(found.search_index).name
+    return f"Neighbours: {name}, recall {recall:.3f} on a sample of {X.shape[0]} rows"
 
 
 def _checked_knn(indices, distances, n: int):
