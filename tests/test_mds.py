@@ -174,7 +174,7 @@ def test_asymmetry_can_come_from_a_feature():
     feature = np.exp(2 * X[:, 0])
     model = FinslerMDS(local_scale=feature).fit(X)
     assert spearmanr(model.embedding_[:, -1], X[:, 0]).statistic > 0.9
-    with pytest.raises(ValueError, match="local_scale is an array"):
+    with pytest.raises(ValueError, match="local_scale: the model was fitted with a scale"):
         model.transform(X[:3])
     placed = model.transform(X[:3], local_scale=feature[:3])
     assert placed == pytest.approx(model.embedding_[:3], abs=0.02)
@@ -205,7 +205,7 @@ def test_auto_finds_the_drift_of_the_data():
         _, D = windy(omega=planted, noise=0.05)
         model = FinslerMDS(metric="precomputed", omega_norm="auto").fit(D)
         assert model.omega_norm_ == pytest.approx(planted, abs=0.03)
-        stresses = [trial.stress for trial in model.drift_search_.trials]
+        stresses = [trial.stress for trial in model.drift_choice_.trials]
         assert model.stress_ == pytest.approx(min(stresses), rel=1e-6)
 
 
@@ -378,14 +378,18 @@ def test_new_points_by_given_distances():
     model = FinslerMDS(metric="precomputed", omega_norm=0.4, eps=1e-10, max_iter=3000)
     model.fit(D[:100, :100])
     turned = model.transform(D[100:, :100], incoming=D[:100, 100:].T)
-    outgoing_alone = model.transform(D[100:, :100])
+    unknown = np.full((20, 100), np.nan)
+    outgoing_alone = model.transform(D[100:, :100], incoming=unknown)
+    with pytest.raises(ValueError, match="incoming: the model was fitted to directed distances"):
+        model.transform(D[100:, :100])
     assert outgoing_alone == pytest.approx(turned, abs=0.02)
     heights = Y[100:, -1] - Y[:100, -1].mean()
     assert turned[:, -1] == pytest.approx(heights, abs=0.02)
     with pytest.raises(ValueError, match="incoming must have the shape"):
         model.transform(D[100:, :100], incoming=D[:100, 100:])
+    one_lost = np.where(np.arange(2)[:, None] == 1, np.inf, D[100:102, :100])
     with pytest.raises(ValueError, match="New point 1 has no finite"):
-        model.transform(np.where(np.arange(2)[:, None] == 1, np.inf, D[100:102, :100]))
+        model.transform(one_lost, incoming=unknown[:2])
 
 
 # ------------------------------------------------------------------ bad input
@@ -454,7 +458,7 @@ def test_pairs_that_fall_apart_are_named():
         (np.eye(2), {}, "at least 3 points"),
         (np.eye(9), {"n_neighbors": 0}, "n_neighbors"),
         (np.eye(9), {"method": "newton"}, "method must be one of"),
-        (np.eye(9), {"local_scale": "median"}, "local_scale"),
+        (np.eye(9), {"source_scale": "median"}, "source_scale must be one of"),
         (np.eye(9), {"local_scale": np.zeros(9)}, "local_scale must be positive"),
         (np.eye(9), {"eps": -1}, "eps"),
         (np.eye(9), {"learning_rate": 0}, "learning_rate"),

@@ -271,7 +271,8 @@ def test_auto_drift_says_what_it_tried(digits):
 def test_auto_drift_of_symmetric_affinities_is_zero(few_digits):
     X, _ = few_digits
     P = PerplexityBasedNN(X, 20)
-    model = FinslerTSNE(omega_norm="auto", **QUICK).fit(X, affinities=P)
+    with pytest.warns(UserWarning, match="chose 0"):
+        model = FinslerTSNE(omega_norm="auto", **QUICK).fit(X, affinities=P)
     assert model.omega_norm_ == 0.0
     assert "no asymmetry" in model.drift_choice_.reason
 
