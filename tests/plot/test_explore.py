@@ -79,6 +79,20 @@ def test_positions_and_names_are_in_the_page(path, points):
     )
 
 
+def test_the_page_says_what_the_height_means_and_opens_by_label(tmp_path, points):
+    from finsler_ext import FinslerUMAP
+
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = FinslerUMAP(n_epochs=20, random_state=0).fit(X)
+    with_label = explore(model, tmp_path / "a.html", labels=np.arange(60) % 3)
+    without = explore(points, tmp_path / "b.html")
+    assert (stored(with_label)["start"], stored(without)["start"]) == (1, 0)
+    said = with_label.read_text(encoding="utf-8")
+    assert "Height: sparse above dense." in said
+    assert f"The height orders {model.skew_fidelity_.sign:.0%} of the pairs" in said
+    assert "The height orders" not in without.read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def page(path, tmp_path_factory):
     page = chromium.Page(path, tmp_path_factory.mktemp("browser"), SIZE)
