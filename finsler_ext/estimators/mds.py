@@ -145,7 +145,7 @@ class FinslerMDS(
     stress_ : float
     normalized_stress_ : float
         Divided by Σ w D².
-    stress_history_ : array of shape (n_iter_,)
+    stress_history_ : array of shape (n_iterations,)
     n_iter_ : int
     omega_norm_ : float
     drift_choice_ : DriftSearch or None
