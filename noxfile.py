@@ -45,6 +45,14 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, warnings being errors; `nox -s docs -- linkcheck` checks its links."""
+    session.install("-e", ".[docs]")
+    builder = session.posargs[0] if session.posargs else "html"
+    session.run("python", "-m", "sphinx", "-W", "-b", builder, "docs", f"docs/_build/{builder}")
+
+
+@nox.session
 def package(session: nox.Session) -> None:
     """Build, check what would be uploaded, and test the source package where it is unpacked."""
     session.install("build", "twine")

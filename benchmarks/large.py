@@ -44,7 +44,9 @@ def data_file(folder: Path, rows: int, columns: int, group_rows: int) -> Path:
         block += centres[kind]
         table = pyarrow.table(dict(zip(names, block.T, strict=True)))
         if writer is None:
-            writer = pyarrow.parquet.ParquetWriter(path, table.schema, compression="none")
+            writer = pyarrow.parquet.ParquetWriter(
+                path, table.schema, compression="none", use_dictionary=False
+            )
         writer.write_table(table)
     assert writer is not None
     writer.close()

@@ -149,7 +149,7 @@ def run_cities(ledger: Ledger, data_dir) -> None:
             method = f"{scale}_{drift}"
             if ledger.has("cities", method, 0):
                 continue
-            model = fit(X, omega_norm=drift, local_scale=scale)
+            model = fit(X, omega_norm=drift, source_scale=scale)
             height = model.embedding_[:, -1]
             spacing = model._known.neighbors.distances[:, 1:].mean(axis=1)
             scores = {

@@ -18,10 +18,12 @@ from scipy.stats import spearmanr
 from umap.umap_ import find_ab_params
 
 from benchmarks.data import disk
+from benchmarks.methods.one_sided import OneSidedDescent
 from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
 from finsler_ext.layout.start import initial_positions
+from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.forces import FORCE_LIMIT
-from finsler_ext.layout.umap.schedule import optimize_layout
+from finsler_ext.layout.umap.schedule import UmapSchedule
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
 A, B = find_ab_params(1.0, 0.1)
@@ -81,14 +83,11 @@ def heights(X, seed: int) -> dict[str, np.ndarray]:
         (edges.data.max() / edges.data[kept]).astype(np.float64),
         A, B, OMEGA, EPOCHS, NEGATIVES, seed,
     )  # fmt: skip
-    options = dict(a=A, b=B, omega_norm=OMEGA, n_epochs=EPOCHS, seed=seed)
-    return {
-        "sequential sweep": swept[:, -1],
-        "finsler_ext": optimize_layout(start, graph, **options).position[:, -1],
-        "one-sided negatives": optimize_layout(start, graph, two_sided=False, **options).position[
-            :, -1
-        ],
-    }
+    ours = {}
+    for name, kind in {"finsler_ext": UmapDescent, "one-sided negatives": OneSidedDescent}.items():
+        descent = kind(graph, a=A, b=B, n_epochs=EPOCHS, seed=seed)
+        ours[name] = UmapSchedule(descent, start, find_axis=False).at(OMEGA).position[:, -1]
+    return {"sequential sweep": swept[:, -1]} | ours
 
 
 def main(argv=None) -> int:

@@ -188,7 +188,7 @@ def _mds_fits() -> Fits:
             "mds float32": {"X": _blobs()[:ROWS]},
             "mds gradient": {"method": "gd"},
             "mds no drift": {"omega_norm": 0.0},
-            "mds no scale": {"local_scale": "none"},
+            "mds no scale": {"source_scale": "none"},
             "mds isomap start": {"init": "isomap"},
             "mds random starts": {"init": "random", "n_init": 2},
             "mds directed": directed,

@@ -27,6 +27,7 @@ from finsler_ext.layout.tsne.exact import exact_repulsion
 from finsler_ext.layout.tsne.grid import KernelStore, grid_repulsion, plan_grid
 from finsler_ext.layout.tsne.octree import build_octree, padded
 from finsler_ext.layout.tsne.tree import tree_repulsion
+from finsler_ext.spaces import RANDERS
 
 SPACE = {"omega_norm": 0.5, "dof": 1}
 SPACINGS = (1 / 3, 1.0)
@@ -79,7 +80,7 @@ def compare(Y: np.ndarray, threads: int, tight: bool) -> str:
         return grid_repulsion(point, plan, **SPACE, store=store, n_threads=threads)
 
     started = time.process_time()
-    store.get(plan, *SPACE.values(), threads)
+    store.get(plan, RANDERS, *SPACE.values(), threads)
     kernel = 1e3 * (time.process_time() - started)
     rows = np.random.default_rng(0).permutation(len(Y))[:SAMPLE]
     _, exact = exact_repulsion(point, **SPACE, targets=point[:, rows].copy(), n_threads=threads)

@@ -9,12 +9,12 @@ alone.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.spaces import RANDERS, Space
@@ -80,7 +80,6 @@ def warn_of_chance(
     *,
     directed: bool = False,
     space: Space = RANDERS,
-    stacklevel: int,
 ) -> None:
     """Tell the user of a fitted model that a height which was asked for is at chance.
 
@@ -92,12 +91,11 @@ def warn_of_chance(
         return
     usual = 0.5 * space.limit
     advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
-    warnings.warn(
+    warn(
         f"With omega_norm={omega_norm:g} the height says next to nothing about the asymmetry of "
         f"the data: it orders {fidelity.sign:.0%} of the pairs rightly, 50% is chance. Read it as "
         f"one more map column{advice}.",
         ChanceWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

@@ -106,9 +106,9 @@ def test_the_level_of_distances_is_their_potential():
 def test_warnings_have_categories():
     """They are told apart by class: words may change."""
     with pytest.warns(ChanceWarning):
-        warn_of_chance(SkewFidelity(0.5, 0.0, 0.0), 0.5, stacklevel=1)
+        warn_of_chance(SkewFidelity(0.5, 0.0, 0.0), 0.5)
     with pytest.warns(CyclicWarning):
-        warn_of_cycles(0.1, stacklevel=1)
+        warn_of_cycles(0.1)
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])

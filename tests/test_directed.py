@@ -190,7 +190,7 @@ def test_a_column_to_spare_is_announced(omega):
     _, D = planted("planar", omega, noise=0.02)
     with pytest.warns(UserWarning, match="2 columns fit as well as 3.*n_components=2"):
         model = FinslerMDS(3, omega_norm="auto", metric="precomputed").fit(D)
-    assert model.drift_search_.ambiguous
+    assert model.drift_choice_.ambiguous
     # of the drifts that fit as well it takes the smallest
     assert model.omega_norm_ == pytest.approx(omega, rel=0.1)
     same = {}

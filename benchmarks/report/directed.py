@@ -23,19 +23,26 @@ STRESS = """## Stress on pairs held out
 point for every model (radius distance: two columns and a radius). Each model has the scaling that
 predicts another tenth of the pairs best over all seeds; its first letter is given. In bold the
 lowest; what is within 10 % of it is marked by +. The printed SMACOF has the drift and the constant
-of Randers.
+of Randers. The scaling was first chosen seed by seed; it was pooled over seeds after Morse (36
+points, some sixty pairs to choose by) had come out above the best that way. Both are given below.
 """
 ORDER = """## Direction of edges held out
 
 A fifth of the one-way edges of each graph is held out. AUC of "edges lead downhill"; 0.5 is chance.
-Trophic levels are SpringRank at α = 0 with the opposite sign.
+Trophic levels are SpringRank at α = 0 with the opposite sign. Of the routes of airlines 2 % are
+one-way. Of those held out (seed 0) 14 % have a way back in two one-way steps (a round trip
+A → B → C → A) and none a way there, so the rest predicts the reverse: all orders are below chance.
+The weight of adjacent pairs in FinslerMDS was chosen on email (seed 0) and on planted graphs, so
+email is no test of it.
 """
-FIELD = """## One drift or a field
+FIELD = """
+## One drift or a field
 
 Share of Σ (D_ij − D_ji)² on pairs held out that one drift and a drift field explain, and the case
 that `fit_drift_field` reports.
 """
-SPEED = """## Time and memory
+SPEED = """
+## Time and memory
 
 `FinslerMDS(omega_norm="auto", missing="geodesic", n_jobs=-1)` on the streets of a generated town
 with one-way streets and a slope, shortest paths included. Graphs of more than 5000 nodes have 100
@@ -84,6 +91,15 @@ def _of_chosen(runs: pd.DataFrame, chosen: pd.DataFrame, score: str) -> pd.DataF
     return found
 
 
+def _chosen_by_seed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Median stress where every seed chooses its own scaling."""
+    wide = runs.pivot_table(index=["data", "method", "seed"], columns="score", values="value")
+    errors = np.column_stack([wide[f"choice {kind}"].fillna(np.inf) for kind in SCALINGS])
+    judged = np.column_stack([wide[f"stress {kind}"] for kind in SCALINGS])
+    own = np.take_along_axis(judged, errors.argmin(axis=1)[:, None], axis=1)[:, 0]
+    return pd.Series(own, wide.index).groupby(["data", "method"]).median().unstack()
+
+
 def _stress(runs: pd.DataFrame) -> str:
     chosen = _chosen(runs)
     table = _of_chosen(runs, chosen, "stress")
@@ -101,6 +117,14 @@ def _stress(runs: pd.DataFrame) -> str:
     words = (
         f"Randers is lowest on {lowest} of {len(rows)} sets and within 10 % of the lowest on "
         f"{near}.\n"
+    )
+    single = _chosen_by_seed(runs)
+    ratio = single["Randers"] / single.min(axis=1)
+    worst = ", ".join(f"{name} {value - 1:.0%}" for name, value in ratio.items() if value > 1.1)
+    words += (
+        "Where every seed chooses its own scaling, which is noisy on few pairs, it is lowest on "
+        f"{(ratio == 1).sum()} and within 10 % on {(ratio <= 1.1).sum()}"
+        + (f" (above: {worst}).\n" if worst else ".\n")
     )
     over = [m for m in table.columns if _rose(runs, m)]
     words += "The stress rose at some steps of: " + (", ".join(over) or "none") + "."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 
+from finsler_ext import __version__
 from finsler_ext._progress import listening
 from finsler_ext.cli.interrupts import Interrupts
-from finsler_ext.cli.options import add_dask, add_sample, add_transform
-from finsler_ext.cli.stages import StageLine
+from finsler_ext.cli.options import add_dask, add_sample, add_talk, add_transform
+from finsler_ext.cli.stages import StageLine, StageLog
 from finsler_ext.cli.usage import OneLineParser, UsageError, one_line
 
 __all__ = ["main"]
@@ -36,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     with Interrupts() as interrupts:
         try:
             options = _parser().parse_args(argv)
-            code = _run(options, interrupts)
+            code = _heard(options, interrupts)
             sys.stdout.flush()
             return code
         except BrokenPipeError:
@@ -45,6 +47,17 @@ def main(argv: list[str] | None = None) -> int:
             return _say(interrupts.report(), INTERRUPTED)
         except Exception as error:
             return _failed(error, interrupts)
+
+
+def _heard(options, interrupts: Interrupts) -> int:
+    """Run with as many words as were asked for; errors are said by `main`."""
+    if options.quiet:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            return _run(options, interrupts)
+    if options.verbose:
+        with listening(StageLog()):
+            return _run(options, interrupts)
+    return _run(options, interrupts)
 
 
 def _run(options, interrupts: Interrupts) -> int:
@@ -64,6 +77,10 @@ def _run(options, interrupts: Interrupts) -> int:
         from finsler_ext.cli.transform import transform
 
         return transform(options, interrupts)
+    if options.verbose:
+        from finsler_ext.cli.embed import embed
+
+        return embed(options, interrupts)
     with StageLine(f"reading {options.file}") as line, listening(line):
         from finsler_ext.cli.embed import embed
 
@@ -98,6 +115,7 @@ def _nobody_reads() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="finsler-ext", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"finsler-ext {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="embed scikit-learn's digits, with a picture")
     demo.add_argument("--omega-norm", type=float, default=0.5, help="drift in [0, 1)")
@@ -160,11 +178,19 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
     )
     embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
-    embed.add_argument("--plot", help="picture (png, pdf, svg) or page to explore (html)")
+    embed.add_argument(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="picture (png, pdf, svg) or page to explore (html); may be given several times",
+    )
     embed.add_argument("--seed", type=int, default=0)
     embed.add_argument("--threads", type=int, default=-1, help="default: all")
     add_dask(embed)
     add_sample(embed)
+    add_talk(demo)
+    add_talk(embed)
     add_transform(commands)
     return parser
 

@@ -46,14 +46,16 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
+    stage(f"reading {shown_path(source)}")
     data = _read(source, options)
     if isinstance(data, Directed) and data.how:
         _note(f"read {shown_path(source)}: {data.how}")
     check_output(output, source)
-    if options.plot is not None:
-        check_plot(Path(options.plot), len(data.rows), source, output)
+    plots = [Path(plot) for plot in options.plot]
+    for place, plot in enumerate(plots):
+        check_plot(plot, len(data.rows), source, output, *plots[:place])
     if options.save is not None:
-        check_model(Path(options.save), source, output, *([options.plot] if options.plot else []))
+        check_model(Path(options.save), source, output, *plots)
     method = options.method or ("mds" if options.directed else "umap")
     stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
@@ -77,12 +79,14 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
             raise
         seconds = time.perf_counter() - started
         interrupts.check()
+        stage(f"writing {shown_path(output)}")
         write_output(output, model.embedding_, data.rows, data.label, options.label)
         interrupts.written.append(shown_path(output))
-        if options.plot is not None:
-            title = encodable(f"{source.name}, {NAMES[method]}")
-            write_plot(Path(options.plot), model, data.label, options.label, data.rows, title)
-            interrupts.written.append(shown_path(options.plot))
+        title = encodable(f"{source.name}, {NAMES[method]}")
+        for plot in plots:
+            stage(f"drawing {shown_path(plot)}")
+            write_plot(plot, model, data.label, options.label, data.rows, title)
+            interrupts.written.append(shown_path(plot))
         if options.save is not None:
             _save(model, data, options)
             interrupts.written.append(shown_path(options.save))
@@ -137,7 +141,7 @@ def _check_combinations(options) -> None:
     for name in ("source", "target", "weight", "weights"):
         if getattr(options, name) is not None and not options.directed:
             raise UsageError(f"--{name} is for directed data; use it with --directed")
-    if options.components == 1 and options.plot is not None:
+    if options.components == 1 and options.plot:
         raise UsageError("--plot needs two columns or more; leave --components 1 out")
 
 

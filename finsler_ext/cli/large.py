@@ -160,7 +160,7 @@ def _notes() -> Iterator[None]:
 
 def _blocks(source: Path, options, runner, columns=None):
     from finsler_ext.dask.blocks import blocks_of
-    from finsler_ext.dask.files import open_collection
+    from finsler_ext.dask.files import open_collection, row_counts
 
     X = open_collection(source)
     if not hasattr(X, "columns"):
@@ -174,7 +174,7 @@ def _blocks(source: Path, options, runner, columns=None):
         columns = [c for c in X.columns if c != options.label and c not in options.drop]
     if not columns:
         raise UsageError(f"{source}: no column is left to embed")
-    return blocks_of(X, runner, columns), options.label
+    return blocks_of(X, runner, columns, row_counts(source)), options.label
 
 
 def _write(model, blocks, output: Path, runner, label, known: bool = True) -> int:

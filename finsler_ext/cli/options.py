@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["add_dask", "add_sample", "add_transform"]
+__all__ = ["add_dask", "add_sample", "add_talk", "add_transform"]
 
 TRANSFORM = """\
 Places for the rows of FILE in a model written by `finsler-ext embed --save` or model.save. The
@@ -15,6 +15,13 @@ examples:
   finsler-ext embed flowers.csv --label species --save flowers.finsler
   finsler-ext transform flowers.finsler more_flowers.csv --label species
 """
+
+
+def add_talk(parser) -> None:
+    """How much is said."""
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    either.add_argument("--verbose", action="store_true", help="say every step and when it began")
 
 
 def add_transform(commands) -> None:
@@ -51,6 +58,7 @@ def add_transform(commands) -> None:
     )
     parser.add_argument("--threads", type=int, default=-1, help="default: all")
     add_dask(parser)
+    add_talk(parser)
 
 
 def add_dask(parser) -> None:

@@ -6,9 +6,10 @@ import sys
 import threading
 import time
 
+from finsler_ext import __version__
 from finsler_ext._progress import LAYOUT
 
-__all__ = ["StageLine"]
+__all__ = ["StageLine", "StageLog"]
 
 # Seconds between two looks at the clock.
 TICK = 0.5
@@ -72,3 +73,21 @@ class StageLine:
     def _write(self) -> None:
         sys.stderr.write(f"{CLEAR}finsler-ext: {self.text()}")
         sys.stderr.flush()
+
+
+class StageLog:
+    """A line on stderr for every stage, with the seconds since the start; for ``--verbose``."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        python = ".".join(map(str, sys.version_info[:3]))
+        self._say(f"version {__version__}, Python {python} on {sys.platform}")
+
+    def __call__(self, name: str | None, share: float) -> None:
+        """As `finsler_ext._progress.listening` calls it."""
+        if name is not None:
+            self._say(name)
+
+    def _say(self, what: str) -> None:
+        spent = time.monotonic() - self._started
+        print(f"finsler-ext: {spent:6.1f} s  {what}", file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._progress import stage
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import check_output, write_output
 from finsler_ext.cli.tables import Table, read_table
@@ -34,18 +35,21 @@ def transform(options, interrupts: Interrupts) -> int:
     check_output(output, source)
     if not Path(options.model).is_file():
         raise UsageError(f"there is no file {options.model}")
+    stage(f"reading {shown_path(source)}")
     table = read_table(source, options, least=1)
     incoming = None
     if options.incoming is not None:
         incoming = read_table(Path(options.incoming), options, least=1)
     from finsler_ext.io import read
 
+    stage(f"reading {shown_path(options.model)}")
     model, about = read(options.model)
     _use_threads(model, options.threads)
     X = prepared(model, about, table, source)
     ways = {}
     if incoming is not None:
         ways["incoming"] = prepared(model, about, incoming, Path(options.incoming))
+    stage("placing rows")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

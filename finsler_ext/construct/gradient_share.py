@@ -7,12 +7,11 @@ it takes is 2 uᵀVu / Σ K². The rest is cyclic (A → B → C → A costs mor
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from finsler_ext._warn import warn
 from finsler_ext.construct.readers import canonical
 
 __all__ = ["MOSTLY_CYCLIC", "CyclicWarning", "gradient_share", "warn_of_cycles"]
@@ -100,13 +99,12 @@ def _share_of_some_pairs(D: scipy.sparse.csr_array) -> float:
     return min(1.0, 2.0 * float(2 * level @ pull - level @ product(level)) / skew)
 
 
-def warn_of_cycles(share: float, *, stacklevel: int) -> None:
+def warn_of_cycles(share: float) -> None:
     """Say with a fit that most of the asymmetry has no height, if so."""
     if share < MOSTLY_CYCLIC:
-        warnings.warn(
+        warn(
             f"Most of the asymmetry is cyclic or noise: heights can express only {share:.0%} of it "
             "(gradient_share_), whatever the drift. The rest (A → B → C → A costs more than the "
             "way back) has no height.",
             CyclicWarning,
-            stacklevel=stacklevel + 1,
         )

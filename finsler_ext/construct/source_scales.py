@@ -81,8 +81,7 @@ def named_scale(kind: str, distances: np.ndarray, n_threads: int = 1) -> np.ndar
     """The scale of that name, row by row, in the units of the distances; may be zero."""
     if kind not in SCALES:
         raise ValueError(
-            f"local_scale must be one of {SCALES} or an array with a positive entry per point, "
-            f"got {kind!r}."
+            f"source_scale must be one of {SCALES}; a scale per point is local_scale; got {kind!r}."
         )
     if kind == "none":
         return np.ones(len(distances))

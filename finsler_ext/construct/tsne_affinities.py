@@ -6,7 +6,6 @@ See `finsler_ext.construct.directed_affinities` for what they share.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import scipy.sparse
 from openTSNE.affinity import Affinities
 
 from finsler_ext._threads import resolve_n_jobs
+from finsler_ext._warn import warn
 from finsler_ext.construct.directed_affinities import DirectedAffinities, normalised
 from finsler_ext.construct.gaussian import NEIGHBORS_PER_PERPLEXITY, gaussian_scales
 
@@ -142,10 +142,9 @@ def usable_perplexities(perplexity, n_samples: int) -> list[float]:
         raise ValueError(f"perplexity must be positive, got {perplexity!r}.")
     largest = max(1.0, (n_samples - 1) / NEIGHBORS_PER_PERPLEXITY)
     if values[-1] > largest:
-        warnings.warn(
+        warn(
             f"perplexity={values[-1]:g} is too large for {n_samples} points; {largest:.4g} is used "
-            f"instead, a third of the other points.",
-            stacklevel=5,
+            f"instead, a third of the other points."
         )
     return sorted({min(p, largest) for p in values})
 

@@ -46,10 +46,11 @@ class Blocks(NamedTuple):
         return dask.delayed(_stacked)(pieces)
 
 
-def blocks_of(X, runner, columns: list | None = None) -> Blocks:
+def blocks_of(X, runner, columns: list | None = None, sizes=None) -> Blocks:
     """The blocks of a Dask array of two dimensions, or of a Dask data frame.
 
-    ``columns`` names the columns of a frame to embed; all of them by default.
+    ``columns`` names the columns of a frame to embed; all of them by default. ``sizes`` are the
+    rows of its partitions; without them it is read once to count.
     """
     import dask
 
@@ -59,7 +60,8 @@ def blocks_of(X, runner, columns: list | None = None) -> Blocks:
         columns = list(X.columns) if columns is None else columns
         _check_numeric(X, columns)
         tasks = X.to_delayed()
-        sizes = list(runner.in_order([dask.delayed(len)(task) for task in tasks]))
+        if sizes is None or len(sizes) != len(tasks):
+            sizes = list(runner.in_order([dask.delayed(len)(task) for task in tasks]))
         return Blocks(list(tasks), np.array(sizes, dtype=np.int64), columns, len(columns))
     if getattr(X, "ndim", None) != 2:
         raise ValueError(f"X must have two dimensions, got shape {getattr(X, 'shape', None)}.")

@@ -21,7 +21,7 @@ from finsler_ext.dask.blocks import Blocks
 from finsler_ext.dask.placing import for_workers, output_dtype, place
 from finsler_ext.dask.runner import Runner
 
-__all__ = ["INPUTS", "OUTPUTS", "format_of", "open_collection", "write_places"]
+__all__ = ["INPUTS", "OUTPUTS", "format_of", "open_collection", "row_counts", "write_places"]
 
 INPUTS = ("parquet", "zarr")
 OUTPUTS = ("parquet", "zarr", "npy")
@@ -50,6 +50,16 @@ def open_collection(path) -> Any:
     import dask.array
 
     return dask.array.from_zarr(path)
+
+
+def row_counts(path) -> list[int] | None:
+    """Rows of the row groups of a parquet file, from what it says of itself; None for folders."""
+    if not os.path.isfile(path):
+        return None
+    import pyarrow.parquet
+
+    about = pyarrow.parquet.read_metadata(path)
+    return [about.row_group(g).num_rows for g in range(about.num_row_groups)]
 
 
 def write_places(

@@ -121,6 +121,11 @@ class Runner:
                 f"workers of the Dask cluster died again and again on one task ({error.task}), "
                 "probably for want of memory. Give them more, or use smaller chunks."
             ) from None
+        except MemoryError:
+            raise ClusterError(
+                "a worker ran out of memory on one task. Give the workers more, or use smaller "
+                "chunks (row groups of a parquet file)."
+            ) from None
         except (CancelledError, Cancelled, CommClosedError) as error:
             reason = " ".join(str(error).split())
             raise ClusterError(f"{self._lost()}{f' ({reason})' if reason else ''}.") from None

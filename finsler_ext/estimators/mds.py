@@ -5,8 +5,8 @@ Standalone: neither umap-learn nor openTSNE is imported.
 
 from __future__ import annotations
 
-import warnings
-from copy import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import resolve_n_jobs
+from finsler_ext._warn import warn
 from finsler_ext.asymmetry import DENSITY, SCALE, Asymmetry
 from finsler_ext.construct.directed_distances import directed_distances
 from finsler_ext.construct.directed_input import check_range, named_output, opened, plain
@@ -31,10 +32,10 @@ from finsler_ext.construct.input import (
 )
 from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.drift import warn_of_chance
+from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._mds.columns import COLUMNS
 from finsler_ext.estimators._mds.functions import finsler_mds_gd, finsler_smacof
 from finsler_ext.estimators._mds.input import (
-    DirectedInput,
     checked_dissimilarities,
 )
 from finsler_ext.estimators._mds.new_points import constructed_distances, given_distances
@@ -51,12 +52,22 @@ from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.scaling import Transformation
 from finsler_ext.metrics import density_height
-from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
-class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Checked(NamedTuple):
+    """Checked rows, and after construction directed dissimilarities; weights; settings."""
+
+    data: Any
+    weights: Any
+    settings: Settings
+    random_state: np.random.RandomState
+
+
+class FinslerMDS(
+    FinslerEstimator, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -88,10 +99,13 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     metric_params : dict, optional
     n_neighbors : int, default=15
         Neighbours of each point, itself not counted. Not used if "precomputed".
-    local_scale : {"mean", "none", "kth", "umap", "perplexity"} or array, default="mean"
+    source_scale : {"mean", "none", "kth", "umap", "perplexity"}, default="mean"
         Scale of the sources: mean distance to the neighbours, none at all, distance to the
-        last of them, UMAP's or t-SNE's σ, or a positive value per point. Scaling stretches
-        dense regions on the map; "none" keeps distances and most of the map's proportions.
+        last of them, UMAP's or t-SNE's σ. Scaling stretches dense regions on the map; "none"
+        keeps distances and most of the map's proportions.
+    local_scale : array of shape (n_samples,), optional
+        Positive scale of each point as a source, in place of one fitted to the neighbours; only
+        ratios matter.
     space : {"randers", "matsumoto"} or Space, default="randers"
         How the embedding measures distances; see `finsler_ext.spaces`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
@@ -119,8 +133,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         same share a constant and need "interval". "auto" holds out pairs of at most 300
         points and takes the simplest scaling that predicts them well; see ``scaling_choice_``.
     random_state : int, RandomState or None
-    n_jobs : int or None
-        Threads; the result does not depend on them.
+    n_jobs : int, default=-1
+        Threads, -1 for all; the result does not depend on them.
     verbose : bool
         Show a progress bar.
 
@@ -131,10 +145,10 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     stress_ : float
     normalized_stress_ : float
         Divided by Σ w D².
-    stress_history_ : array of shape (n_iter_,)
+    stress_history_ : array of shape (n_iterations,)
     n_iter_ : int
     omega_norm_ : float
-    drift_search_ : DriftSearch or None
+    drift_choice_ : DriftSearch or None
         What "auto" tried, and the stress of one column fewer.
     column_choice_ : ColumnChoice
         Only with n_components="auto": the choice, its reason, and both fits.
@@ -177,7 +191,8 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         metric="euclidean",
         metric_params=None,
         n_neighbors=15,
-        local_scale="mean",
+        source_scale="mean",
+        local_scale=None,
         method="auto",
         init="finsler",
         n_init=4,
@@ -187,7 +202,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         missing="auto",
         scaling="ratio",
         random_state=None,
-        n_jobs=None,
+        n_jobs=-1,
         verbose=False,
         space="randers",
     ):
@@ -196,6 +211,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.metric = metric
         self.metric_params = metric_params
         self.n_neighbors = n_neighbors
+        self.source_scale = source_scale
         self.local_scale = local_scale
         self.method = method
         self.init = init
@@ -226,23 +242,13 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         if is_collection(X):
             return fit_collection(self, X, weights=weights)
-        draft = copy(self)  # an error half way leaves this model as it was
-        stale = vars(self).get("_fitted_names", ())
-        for name in stale:
-            vars(draft).pop(name, None)
-        before = set(vars(draft))
-        draft._fit(X, weights)
-        draft._fitted_names = frozenset(vars(draft)) - before
-        for name in stale:
-            vars(self).pop(name, None)
-        vars(self).update(vars(draft))
+        self._fit(X, weights=weights)
         return self
 
-    def _fit(self, X, weights) -> None:
+    def _validate(self, X, *, weights) -> Checked:
         if self.n_components != "auto":
             check_whole("n_components", self.n_components)
-        n_threads = resolve_n_jobs(self.n_jobs)
-        space = find_space(self.space)
+        space = self._space()
         method = solver_of(self.method, space)
         max_iter = self.max_iter
         if max_iter is None:
@@ -256,30 +262,57 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             max_iter=max_iter,
             eps=self.eps,
             learning_rate=self.learning_rate,
-            n_threads=n_threads,
+            n_threads=resolve_n_jobs(self.n_jobs),
             verbose=self.verbose,
             space=space,
             scaling=self.scaling,
         )
         check_settings(settings)
-        random_state = check_random_state(self.random_state)
-        directed = self._directed_input(X, weights, n_threads, random_state)
-        if self._chooses_columns():
-            result, self.column_choice_ = solve_columns(directed, settings, random_state)
+        if isinstance(self.local_scale, str):
+            warn(
+                f"local_scale={self.local_scale!r} is source_scale={self.local_scale!r} now; "
+                "local_scale is an array, as in FinslerUMAP and FinslerTSNE.",
+                FutureWarning,
+            )
+        data = opened(X, precomputed=self._is_precomputed())
+        X = self._validated(data.X, reset=True)
+        data.name_points(self)
+        return Checked(X, weights, settings, check_random_state(self.random_state))
+
+    def _construct(self, checked: Checked) -> Checked:
+        """Directed dissimilarities of the training points; remembers what transform needs."""
+        X, weights, settings, random_state = checked
+        self._pivots = None
+        if self._is_precomputed():
+            self._known = self._X = self.local_scale_ = None
+            if self._needs_pivots(X, weights):
+                graph = PivotInput(X, random_state)
+                self._pivots = graph.remembered()
+                self.dissimilarity_matrix_ = graph.known()
+                return checked._replace(data=graph)
+            directed = checked_dissimilarities(X, weights, missing=self.missing)
         else:
-            result = solve(directed, settings, random_state)
-        self.embedding_ = result.embedding.astype(directed.dtype, copy=False)
-        self.stress_ = result.stress
-        self.normalized_stress_ = result.normalized_stress
-        self.stress_history_ = result.stress_history
-        self.n_iter_ = result.n_iter
-        self.omega_norm_ = result.omega_norm
-        self.drift_search_ = result.drift_search
-        self.gradient_share_ = result.gradient_share
-        self.transformation_ = result.transformation
-        self.scaling_choice_ = result.scaling_choice
-        self._n_features_out = self.embedding_.shape[1]
-        self._score()
+            if isinstance(weights, str):
+                raise ValueError(
+                    f"weights={weights!r} is for graphs, which need metric='precomputed'."
+                )
+            known = self._shortest_paths(X, settings.n_threads)
+            self._known, self._X = known, X
+            self.local_scale_ = known.scale.values
+            directed = checked_dissimilarities(known.distances, weights)
+        # Unknown pairs must not read as zeros.
+        self.dissimilarity_matrix_ = directed.with_nan()
+        return checked._replace(data=directed)
+
+    def _start(self, problem: Checked) -> Callable:
+        """The solver: it makes starts together with the stress they are for."""
+        return solve_columns if self._chooses_columns() else solve
+
+    def _lay_out(self, problem: Checked, solver) -> StressResult:
+        result = solver(problem.data, problem.settings, problem.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = result
+        return result
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
@@ -295,10 +328,10 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             (n_new, n_samples) dissimilarities from the new points to the training points
         incoming : array of shape (n_new, n_samples), optional
             If "precomputed": dissimilarities from the training points to the new ones,
-            ``incoming[i, j]`` from j to i. Left out of the stress where nan or not given, unless
-            those of the training points are symmetric: then X stands for both directions.
+            ``incoming[i, j]`` from j to i; nan where unknown. Needed unless those of the training
+            points are symmetric: then X stands for both directions.
         local_scale : array of shape (n_new,), optional
-            Scale of the new points, needed if the model's ``local_scale`` is an array.
+            Scale of the new points, needed if the model was fitted with ``local_scale``.
         """
         check_is_fitted(self)
         if is_collection(X):
@@ -325,7 +358,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             scaled(back),
             self.omega_norm_,
             resolve_n_jobs(self.n_jobs),
-            find_space(self.space),
+            self._space(),
         )
         return placed.astype(self.embedding_.dtype, copy=False)
 
@@ -363,33 +396,6 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self._offset = None
         return X if self._offset is None else X - self._offset
 
-    def _directed_input(self, X, weights, n_threads, random_state) -> DirectedInput | PivotInput:
-        """Directed dissimilarities of the training points; remembers what transform needs."""
-        data = opened(X, precomputed=self._is_precomputed())
-        X = self._validated(data.X, reset=True)
-        data.name_points(self)
-        self._pivots = None
-        if self._is_precomputed():
-            self._known = self._X = self.local_scale_ = None
-            if self._needs_pivots(X, weights):
-                graph = PivotInput(X, random_state)
-                self._pivots = graph.remembered()
-                self.dissimilarity_matrix_ = graph.known()
-                return graph
-            directed = checked_dissimilarities(X, weights, missing=self.missing)
-        else:
-            if isinstance(weights, str):
-                raise ValueError(
-                    f"weights={weights!r} is for graphs, which need metric='precomputed'."
-                )
-            known = self._construct(X, n_threads)
-            self._known, self._X = known, X
-            self.local_scale_ = known.scale.values
-            directed = checked_dissimilarities(known.distances, weights)
-        # Unknown pairs must not read as zeros.
-        self.dissimilarity_matrix_ = directed.with_nan()
-        return directed
-
     def _needs_pivots(self, X, weights) -> bool:
         """Whether X is a graph of more nodes than all pairs can be embedded of."""
         if not scipy.sparse.issparse(X) or X.shape[0] <= ALL_PAIRS or self.missing == "ignore":
@@ -400,13 +406,13 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                     f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
                     "embedded by pivots; leave it out, or pass missing='ignore'."
                 )
-        if find_space(self.space).majoriser is None or self.method == "gd":
+        if self._space().majoriser is None or self.method == "gd":
             raise ValueError(
                 f"Graphs of more than {ALL_PAIRS} nodes need method='smacof' and space='randers'."
             )
         return True
 
-    def _construct(self, X, n_threads):
+    def _shortest_paths(self, X, n_threads):
         n = X.shape[0]
         if n < 3:
             raise ValueError(f"FinslerMDS needs at least 3 points, got n_samples = {n}.")
@@ -414,10 +420,7 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if isinstance(k, bool) or int(k) != k or k < 1:
             raise ValueError(f"n_neighbors must be an integer ≥ 1, got {k!r}.")
         if k >= n:
-            warnings.warn(
-                f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.",
-                stacklevel=5,
-            )
+            warn(f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.")
         if _all_rows_equal(X):
             raise ValueError("All rows of X are equal: there are no distances to embed.")
         return directed_distances(
@@ -425,60 +428,77 @@ class FinslerMDS(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             min(int(k), n - 1),
             metric=self.metric,
             metric_kwds=self.metric_params,
-            local_scale=self.local_scale,
+            local_scale=self._source_scale(),
             dtype=X.dtype,
             n_threads=n_threads,
         )
 
-    def _asymmetry(self) -> Asymmetry:
+    def _asymmetry(self, problem: Checked) -> Asymmetry:
         """What the height is to show: the scale of the sources, if it varies, or distances."""
         known, scale, D = self._known, self.local_scale_, self.dissimilarity_matrix_
         if known is not None and scale is not None and np.ptp(scale) > 0:
-            given = not isinstance(self.local_scale, str)
+            given = not isinstance(self._source_scale(), str)
             return Asymmetry.of_scale(known.graph, scale, given=given)
-        if self._has_no_skew():
+        if self._pivots is None and is_symmetric(D):
             return Asymmetry.none()
-        return Asymmetry.of_distances(self._scaled(D), absolute=True)
+        return Asymmetry.of_distances(D, absolute=True)
 
-    def _score(self) -> None:
+    def _source_scale(self):
+        """The scale of the sources: an array, or the name of a rule."""
+        return self.source_scale if self.local_scale is None else self.local_scale
+
+    def _score(self, problem: Checked, result: StressResult) -> None:
         """Say how much of the asymmetry the height carries."""
-        Y, omega, space = self.embedding_, self.omega_norm_, find_space(self.space)
-        self.asymmetry_ = self._asymmetry()
+        self.embedding_ = Y = result.embedding.astype(problem.data.dtype, copy=False)
+        self.stress_ = result.stress
+        self.normalized_stress_ = result.normalized_stress
+        self.stress_history_ = result.stress_history
+        self.n_iter_ = result.n_iter
+        self.omega_norm_ = omega = result.omega_norm
+        self.drift_choice_ = result.drift_search
+        self.gradient_share_ = result.gradient_share
+        self.transformation_ = result.transformation
+        self.scaling_choice_ = result.scaling_choice
+        self._n_features_out = Y.shape[1]
+        if self.asymmetry_.is_directed:  # F stands for the scaled distances
+            self.asymmetry_ = self._scaled_asymmetry()
+        space = self._space()
         self.skew_fidelity_ = self.asymmetry_.fidelity(Y, omega, space)
-        self.asymmetry_.forget()
         from_scale = self.asymmetry_.kind in (DENSITY, SCALE)
         self.density_height_ = density_height(Y, self.local_scale_) if from_scale else float("nan")
-        if self.verbose:
-            print(self.skew_fidelity_)
-            if self._chooses_columns():
-                print(f"n_components='auto': {self.column_choice_.reason}")
-            if self.scaling_choice_ is not None:
-                print(f"scaling='auto': {self.scaling_choice_.reason}")
-        found = self.drift_search_
+        self._say(str(self.skew_fidelity_))
+        if self._chooses_columns():
+            self._say(f"n_components='auto': {self.column_choice_.reason}")
+        if self.scaling_choice_ is not None:
+            self._say(f"scaling='auto': {self.scaling_choice_.reason}")
+        found = self.drift_choice_
         if found is not None and found.ambiguous:
             fewer = Y.shape[1] - 1
-            warnings.warn(
+            warn(
                 f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit as well "
                 f"as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
                 f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
-                f"well, too. Use n_components={fewer}, or 'auto'.",
-                stacklevel=4,
+                f"well, too. Use n_components={fewer}, or 'auto'."
             )
-        warn_of_cycles(self.gradient_share_, stacklevel=4)
-        warn_of_chance(self.skew_fidelity_, omega, directed=True, space=space, stacklevel=4)
+        warn_of_cycles(self.gradient_share_)
+        warn_of_chance(self.skew_fidelity_, omega, directed=True, space=space)
 
-    def _has_no_skew(self) -> bool:
-        if self._pivots is not None:
-            return not np.isfinite(self.gradient_share_)
-        return is_symmetric(self.dissimilarity_matrix_)
+    @property
+    def drift_search_(self):
+        """The name of ``drift_choice_`` before version 0.2."""
+        warn("drift_search_ is drift_choice_ now, as in the other estimators.", FutureWarning)
+        return self.drift_choice_
 
-    def _scaled(self, D):
-        """D̂ of an array or of the stored entries of a sparse matrix."""
+    def _scaled_asymmetry(self) -> Asymmetry:
+        """That of D̂; of a graph embedded by pivots, D holds known pairs only."""
+        D, scaled = self.dissimilarity_matrix_, self.transformation_.disparities
         if not scipy.sparse.issparse(D):
-            return self.transformation_.disparities(D)
-        scaled = D.copy()
-        scaled.data = self.transformation_.disparities(D.data)
-        return scaled
+            return Asymmetry.of_distances(scaled(D), absolute=True)
+        if not np.isfinite(self.gradient_share_):
+            return Asymmetry.none()
+        D = D.copy()
+        D.data = scaled(D.data)
+        return Asymmetry.of_distances(D, absolute=True)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

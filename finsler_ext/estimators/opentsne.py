@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
+from typing import Any, NamedTuple
 
 import numpy as np
 import openTSNE
@@ -23,7 +24,8 @@ from finsler_ext.construct.directed_input import check_range, marked, opened
 from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
 from finsler_ext.construct.symmetry import is_directed, is_symmetric
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift import DriftChoice, check_drift_parameter, choose_drift, warn_of_chance
+from finsler_ext.drift import check_drift_parameter, warn_of_chance
+from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._tsne.start import initial_embedding
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import (
@@ -38,7 +40,6 @@ from finsler_ext.layout.tsne.descent import FinslerDescent
 from finsler_ext.layout.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.layout.tsne.schedule import Phase, TsneLayout, TsneSchedule
 from finsler_ext.metrics import density_height
-from finsler_ext.spaces import find_space
 
 __all__ = ["FinslerTSNE"]
 
@@ -51,7 +52,15 @@ AUTO_NEIGHBORS = 15
 ANY_DRIFT = 0.25
 
 
-class FinslerTSNE(SaveMixin, openTSNE.TSNE):
+class Problem(NamedTuple):
+    """Checked data or None, affinities, and the start if one was given to `fit`."""
+
+    X: Any
+    affinities: Any
+    initialization: Any
+
+
+class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     """`finsler_ext.FinslerTSNE` in the manner of `openTSNE.TSNE`.
 
     Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and
@@ -69,6 +78,8 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
     >>> embedding.shape
     (150, 3)
     """
+
+    _keeps_interrupted = True
 
     def __init__(
         self,
@@ -126,20 +137,8 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         -------
         openTSNE.TSNEEmbedding
         """
-        X = self._checked(X)
-        if affinities is None and X is not None:
-            affinities = self._affinities(X)
-        self._check_affinities(X, affinities)
-        self.affinities_ = affinities
-        self.asymmetry_ = self._asymmetry(X, affinities)
-        layout = self._layouts(X, affinities, initialization)
-        if self.omega_norm == AUTO:
-            found = self._at_best_drift(layout)
-        else:
-            found = layout(find_space(self.space).check_drift(self.omega_norm))
-        self.height_, self.islands_ = found.height, found.islands
-        self._score(found.embedding)
-        return found.embedding
+        self._fit(X, affinities=affinities, initialization=initialization)
+        return self.embedding_
 
     def prepare_initial(self, X=None, affinities=None, initialization=None):
         """The start of the optimisation; parameters as in `fit`.
@@ -151,23 +150,29 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
                 "omega_norm='auto' compares finished embeddings, so prepare_initial cannot use "
                 "it. Give a number such as 0.5, or call fit."
             )
-        X = self._checked(X)
+        problem = self._construct(self._validate(X, affinities, initialization))
+        omega_norm = self._space().check_drift(self.omega_norm)
+        start, mode, _ = self._positions(problem, omega_norm)
+        self.height_ = HELD if mode == HELD else FREE
+        self.omega_norm_ = omega_norm
+        self.embedding_ = self._build(problem.affinities, start, omega_norm)
+        return self.embedding_
+
+    def _validate(self, X, affinities=None, initialization=None) -> Problem:
+        check_dof(self.dof)
+        check_drift_parameter(self.omega_norm, self._space())
+        check_whole("n_components", self.n_components)
+        return Problem(None if X is None else self._checked(X), affinities, initialization)
+
+    def _construct(self, checked: Problem) -> Problem:
+        X, affinities, _ = checked
         if affinities is None and X is not None:
             affinities = self._affinities(X)
         self._check_affinities(X, affinities)
-        omega_norm = find_space(self.space).check_drift(self.omega_norm)
-        start, mode, _ = self._start(X, affinities, initialization, omega_norm)
-        self.height_ = HELD if mode == HELD else FREE
-        self.omega_norm_, self.affinities_ = omega_norm, affinities
-        self.embedding_ = self._build(affinities, start, omega_norm)
-        return self.embedding_
+        self.affinities_ = affinities
+        return checked._replace(affinities=affinities)
 
     def _checked(self, X):
-        check_dof(self.dof)
-        check_drift_parameter(self.omega_norm, find_space(self.space))
-        check_whole("n_components", self.n_components)
-        if X is None:
-            return None
         precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
         data = opened(X, precomputed=precomputed)
         if precomputed:
@@ -197,8 +202,9 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         if X is not None and X.shape[0] != P.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows, affinities have {P.shape[0]}.")
 
-    def _start(self, X, affinities, initialization, omega_norm, random_state=None):
+    def _positions(self, problem: Problem, omega_norm, random_state=None):
         """Initial positions, what becomes of their height, and whether their frame stays."""
+        X, affinities, initialization = problem
         given = self.initialization if initialization is None else initialization
         m, P = self.n_components, affinities.P
         columns = None if isinstance(given, str) else np.shape(np.atleast_2d(given))[1]
@@ -218,13 +224,13 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         """openTSNE's embedding object, with the gradient of the drift."""
         gradient = self.negative_gradient_method
         if not callable(gradient):
-            chosen = choose_method(gradient, *start.shape, find_space(self.space))
+            chosen = choose_method(gradient, *start.shape, self._space())
             self._say(
                 f"Gradient: {chosen}, {start.shape[0]} points, {start.shape[1]} columns, "
                 f"omega_norm={omega_norm:g}"
             )
             # "auto" stays "auto": it decides anew when a layout outgrows its grid
-            gradient = FinslerGradient(omega_norm, gradient, find_space(self.space))
+            gradient = FinslerGradient(omega_norm, gradient, self._space())
         return TSNEEmbedding(
             start,
             affinities,
@@ -263,7 +269,7 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             Phase(self.n_iter, self.exaggeration, self.final_momentum),
         ]
 
-    def _layouts(self, X, affinities, initialization):
+    def _start(self, problem: Problem):
         """A function from a drift to a layout; its layouts share starts and first acts.
 
         Without a drift (None) it returns the layout before the drift acts.
@@ -275,12 +281,12 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
         gradients = []
 
         def build(start, omega_norm):
-            embedding = self._build(affinities, start, omega_norm)
+            embedding = self._build(problem.affinities, start, omega_norm)
             gradients.append(embedding.gradient_descent_params["negative_gradient_method"])
             return embedding
 
         def schedule(omega_norm):
-            start, mode, frame_stays = self._start(X, affinities, initialization, omega_norm, seed)
+            start, mode, frame_stays = self._positions(problem, omega_norm, seed)
             if callable(self.negative_gradient_method):
                 mode = EUCLIDEAN  # a gradient of the user's: nothing is known of it
             if mode not in schedules:
@@ -312,34 +318,24 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
 
         return layout
 
-    def _at_best_drift(self, layout):
-        affinities = self.affinities_
-        tried: dict[float, TsneLayout] = {}
+    def _lay_out(self, problem: Problem, layout) -> TsneLayout:
+        if self.omega_norm != AUTO:
+            return layout(self._space().check_drift(self.omega_norm))
+        P = scipy.sparse.csr_array(problem.affinities.P)
+        neighbors = getattr(problem.affinities, "neighbors", None)
+        neighbors = _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS]
+        found: dict[float, TsneLayout] = {}
 
         def embed(omega_norm):
-            self._say(f"omega_norm='auto': trying {omega_norm:g}")
-            tried[omega_norm] = layout(omega_norm)
-            return np.array(tried[omega_norm].embedding)
+            found[omega_norm] = layout(omega_norm)
+            return np.array(found[omega_norm].embedding)
 
-        P = scipy.sparse.csr_array(affinities.P)
-        neighbors = getattr(affinities, "neighbors", None)
-        if is_symmetric(affinities.P):
-            choice = DriftChoice(0.0, "the data has no asymmetry to show: affinities are symmetric")
-        else:
-            choice = choose_drift(
-                layout(None),
-                embed,
-                self.asymmetry_,
-                _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS],
-                space=find_space(self.space),
-            )
-        self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
-        self.drift_choice_ = choice
-        self.omega_norm_ = choice.omega_norm
-        return tried.get(choice.omega_norm) or layout(choice.omega_norm)
+        chosen = self._chosen_drift(P, lambda: layout(None), embed, neighbors)
+        return found.get(chosen) or layout(chosen)
 
-    def _asymmetry(self, X, affinities) -> Asymmetry:
+    def _asymmetry(self, problem: Problem) -> Asymmetry:
         """What the height is to show; directed distances come first."""
+        X, affinities, _ = problem
         precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
         self._directed_distances = precomputed and X is not None and is_directed(X)
         if self._directed_distances:
@@ -352,13 +348,14 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             return Asymmetry.of_scale(affinities.P, scale, given=given)
         return Asymmetry.of_distances(affinity_lengths(affinities.P))
 
-    def _score(self, embedding):
+    def _score(self, problem: Problem, layout: TsneLayout) -> None:
         """Say how much of the asymmetry the height carries."""
-        self.embedding_ = embedding
+        embedding = layout.embedding
+        self.height_, self.islands_, self.embedding_ = layout.height, layout.islands, embedding
         self.kl_divergence_ = float(embedding.kl_divergence)
         plain = np.asarray(embedding)
         self.local_scale_ = getattr(self.affinities_, "local_scale", None)
-        space = find_space(self.space)
+        space = self._space()
         self.skew_fidelity_ = self.asymmetry_.fidelity(plain, self.omega_norm_, space)
         self.density_height_ = (
             float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
@@ -371,9 +368,7 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
                 self.omega_norm_,
                 directed=self.asymmetry_.is_directed,
                 space=space,
-                stacklevel=4,
             )
-        self.asymmetry_.forget()
 
     def __setstate__(self, state):
         super().__setstate__(complete_old_state(dict(state)))
@@ -387,10 +382,6 @@ class FinslerTSNE(SaveMixin, openTSNE.TSNE):
             copied_value = deepcopied(value, memo) if embedding else deepcopy(value, memo)
             setattr(copied, name, copied_value)
         return copied
-
-    def _say(self, message: str) -> None:
-        if self.verbose:
-            print(message)
 
 
 _PASSED_ON = (

@@ -162,23 +162,24 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         """
         if is_collection(X):
             return fit_collection(self, X, affinities=affinities, initialization=initialization)
-        before = dict(vars(self))
-        try:
-            data = Opened(None)
-            if X is not None:
-                data = opened(X, precomputed=self.metric == "precomputed")
-                X = self._validated(data.X, reset=True)
-            super().fit(X, affinities, initialization)
-            data.name_points(self)
-            self.gradient_share_ = gradient_share(X) if self._directed_distances else float("nan")
-            warn_of_cycles(self.gradient_share_, stacklevel=2)
-            self._n_features_out = self.n_components
-        except BaseException as error:
-            if isinstance(error, Exception) or "embedding_" in before:
-                vars(self).clear()
-                vars(self).update(before)
-            raise
+        self._fit(X, affinities=affinities, initialization=initialization)
         return self
+
+    def _validate(self, X, affinities=None, initialization=None) -> opentsne.Problem:
+        data = Opened(None)
+        if X is not None:
+            data = opened(X, precomputed=self.metric == "precomputed")
+            X = self._validated(data.X, reset=True)
+        checked = super()._validate(X, affinities, initialization)
+        data.name_points(self)
+        return checked
+
+    def _score(self, problem: opentsne.Problem, layout) -> None:
+        super()._score(problem, layout)
+        directed = self._directed_distances
+        self.gradient_share_ = gradient_share(problem.X) if directed else float("nan")
+        warn_of_cycles(self.gradient_share_)
+        self._n_features_out = self.n_components
 
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):
         """Fit and return the embedding as a plain array."""

@@ -20,8 +20,9 @@ from finsler_ext.construct.directed_input import named_output, opened
 from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
 from finsler_ext.construct.input import AsFitted
 from finsler_ext.drift import DriftChoice, check_drift_parameter, warn_of_chance
+from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._umap.composition import combined_graph, combined_parameters
-from finsler_ext.estimators._umap.embedding import embed
+from finsler_ext.estimators._umap.embedding import Rows, at_best_drift, layouts
 from finsler_ext.estimators._umap.graph import (
     asymmetry_of,
     build_graph,
@@ -41,7 +42,6 @@ from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.schedule import NO_DRIFT
 from finsler_ext.metrics import density_height
-from finsler_ext.spaces import find_space
 from finsler_ext.spaces.base import map_columns
 
 __all__ = ["FinslerUMAP"]
@@ -50,7 +50,7 @@ __all__ = ["FinslerUMAP"]
 COMBINED_SEED = 42
 
 
-class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
+class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     """UMAP on directed memberships, embedded in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -225,20 +225,11 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         """
         if is_collection(X):
             return fit_collection(self, X, y=y, callback=callback)
-        draft = copy(self)  # an error half way leaves this model as it was
-        stale = vars(self).get("_fitted_names", ())
-        for name in stale:
-            vars(draft).pop(name, None)
-        before = set(vars(draft))
-        draft._fit(X, y, ensure_all_finite, callback)
-        draft._fitted_names = frozenset(vars(draft)) - before
-        for name in stale:
-            vars(self).pop(name, None)
-        vars(self).update(vars(draft))
+        self._fit(X, y=y, ensure_all_finite=ensure_all_finite, callback=callback)
         return self
 
-    def _fit(self, X, y, ensure_all_finite, callback):
-        self.omega_norm_ = check_drift_parameter(self.omega_norm, find_space(self.space))
+    def _validate(self, X, *, y, ensure_all_finite, callback) -> Rows:
+        self.omega_norm_ = check_drift_parameter(self.omega_norm, self._space())
         data = opened(X, precomputed=self.metric == "precomputed")
         X = checked_data(self, data.X, ensure_all_finite)
         data.name_points(self)
@@ -248,14 +239,8 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         self._n_threads = resolve_n_jobs(self.n_jobs)
         given = self.local_scale
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
-        self._fit_rows(
-            X, y, self.init, check_random_state(self.random_state), ensure_all_finite, callback
-        )
-        directed = getattr(self, "_directed_distances", False)
-        given = skew_distances(self, X)
-        self.gradient_share_ = gradient_share(given) if directed else float("nan")
-        warn_of_cycles(self.gradient_share_, stacklevel=4)
-        return self
+        random_state = check_random_state(self.random_state)
+        return Rows(X, self.init, random_state, y, ensure_all_finite, callback)
 
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
@@ -375,71 +360,83 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
         result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
         result._n_epochs_list, result._n_features_out = None, result.n_components
         seed = COMBINED_SEED if left.random_state is None else left.random_state
-        result.asymmetry_ = Asymmetry.of_scale(graph, result.local_scale_)
-        result._embed(None, result.init, check_random_state(seed))
+        result.gradient_share_ = float("nan")
+        result._embed(Rows(None, result.init, check_random_state(seed)))
         return result
 
-    def _fit_rows(self, X, y, init, random_state, ensure_all_finite=True, callback=None):
-        """Neighbours, graph and embedding of checked data."""
-        rows, inverse = self._unique_rows(X)
-        if rows is not None:
-            X = X[rows]
-            init = init[rows] if isinstance(init, np.ndarray) else init
+    def _construct(self, rows: Rows) -> Rows | None:
+        """Neighbours and graph of checked data."""
+        rows = self._distinct(rows)
+        X = rows.X
         if X.shape[0] == 1:
-            return self._fit_one_point()
+            self._fit_one_point()
+            return None
         self._say("Finding directed neighbours")
         with one_blas_thread():
-            neighbors = find_neighbors(self, X, random_state)
+            neighbors = find_neighbors(self, X, rows.random_state)
         build_graph(self, X, neighbors)
-        supervise(self, y, rows, random_state, ensure_all_finite)
-        self.asymmetry_ = asymmetry_of(self, X)
+        supervise(self, rows.y, rows.distinct, rows.random_state, rows.ensure_all_finite)
+        given = skew_distances(self, X)
+        self.gradient_share_ = gradient_share(given) if self._directed_distances else float("nan")
         if self.transform_mode == "embedding":
-            self._say("Embedding in Randers space")
-            self._embed(X, init, random_state, inverse, callback)
-        self._n_features_out = (
-            self.embedding_.shape[1] if self.transform_mode == "embedding" else self.graph_.shape[1]
-        )
-        return self
+            return rows
+        self._n_features_out = self.graph_.shape[1]
+        return None
 
-    def _unique_rows(self, X):
+    def _asymmetry(self, rows: Rows) -> Asymmetry:
+        return asymmetry_of(self, rows.X)
+
+    def _start(self, rows: Rows):
+        self._say(f"Embedding in a {self._space().name.capitalize()} space")
+        return layouts(self, rows)
+
+    def _lay_out(self, rows: Rows, lay_out) -> list[np.ndarray]:
+        if self.omega_norm_ is None:
+            layout, embeddings = at_best_drift(self, lay_out, rows.callback)
+        else:
+            layout, embeddings = lay_out(self.omega_norm_, rows.callback)
+        if layout is not None:
+            self.height_, self.loss_, self.islands_ = layout.height, layout.loss, layout.islands
+        return embeddings
+
+    def _distinct(self, given: Rows) -> Rows:
+        """With unique=True, one of each group of equal rows."""
+        X, init = given.X, given.init
         if not self.unique:
-            return None, None
+            return given
         first = training_rows(X, X)
         first = np.where(first < 0, np.arange(len(first)), first)  # nan equals nothing
         rows, inverse = np.unique(first, return_inverse=True)
         self._unique_rows_ = rows
         self._unique_inverse_ = inverse
         self._say(f"unique: {X.shape[0]} rows reduced to {len(rows)}")
-        return rows, inverse
+        init = init[rows] if isinstance(init, np.ndarray) else init
+        return given._replace(X=X[rows], init=init, distinct=rows, inverse=inverse)
 
-    def _fit_one_point(self):
+    def _fit_one_point(self) -> None:
         n = self._raw_data.shape[0]
         self.embedding_ = np.zeros((n, self.n_components), dtype=np.float32)
         self.graph_ = scipy.sparse.csr_matrix((1, 1), dtype=np.float32)
         self.local_scale_ = np.full(1, np.nan)
         self.asymmetry_ = Asymmetry.none()
         self.skew_fidelity_ = SkewFidelity.undefined("there is only one point")
-        self.density_height_ = float("nan")
+        self.density_height_ = self.gradient_share_ = float("nan")
         self.height_, self.islands_ = FREE, NO_DRIFT
         self._supervised = False
         if self.omega_norm_ is None:
             self.omega_norm_ = 0.0
             self.drift_choice_ = DriftChoice(0.0, "there is only one point")
         self._n_features_out = self.n_components
-        return self
 
-    def _embed(self, X, init, random_state, inverse=None, callback=None):
-        embeddings = embed(self, X, init, random_state, callback, inverse)
-        self._score(embeddings[-1])
-        if inverse is not None:
-            embeddings = [e[inverse] for e in embeddings]
+    def _score(self, rows: Rows, embeddings: list[np.ndarray]) -> None:
+        """Say how much of the asymmetry the height carries."""
+        space, embedding = self._space(), embeddings[-1]
+        if rows.inverse is not None:
+            embeddings = [e[rows.inverse] for e in embeddings]
         if self._n_epochs_list is not None:
             self.embedding_list_ = embeddings
         self.embedding_ = embeddings[-1]
-
-    def _score(self, embedding):
-        """Say how much of the asymmetry the height carries."""
-        space = find_space(self.space)
+        self._n_features_out = self.embedding_.shape[1]
         self.skew_fidelity_ = self.asymmetry_.fidelity(embedding, self.omega_norm_, space)
         self.density_height_ = density_height(embedding, self.local_scale_)
         self._say(f"{self._columns_in_words()}; {self.skew_fidelity_}")
@@ -447,8 +444,8 @@ class FinslerUMAP(SaveMixin, TransformerMixin, UMAP):
             self._say(str(self.islands_))
         if self.affinity == "directed":
             directed, drift = self.asymmetry_.is_directed, self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, directed=directed, space=space, stacklevel=6)
-        self.asymmetry_.forget()
+            warn_of_chance(self.skew_fidelity_, drift, directed=directed, space=space)
+        warn_of_cycles(self.gradient_share_)
 
     def _columns_in_words(self) -> str:
         if self.omega_norm_ == 0:

@@ -126,7 +126,7 @@ def test_new_points_are_scaled_by_the_measure_of_the_known_ones():
 
 
 def test_an_unknown_scale_is_named():
-    with pytest.raises(ValueError, match=r"local_scale.*'median'"):
+    with pytest.raises(ValueError, match=r"source_scale.*'median'"):
         directed_distances(RNG.normal(size=(20, 2)), 5, local_scale="median")
 
 

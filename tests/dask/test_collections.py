@@ -12,12 +12,9 @@ pytest.importorskip("distributed")
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load  # noqa: E402
 from finsler_ext.construct.neighbors import exact_neighbors  # noqa: E402
-from finsler_ext.dask import (  # noqa: E402
-    fit,
-    fitting,
-    transform,
-)
+from finsler_ext.dask import ClusterError, fit, fitting, transform  # noqa: E402
 from finsler_ext.dask.blocks import blocks_of  # noqa: E402
+from finsler_ext.dask.files import open_collection, row_counts  # noqa: E402
 from finsler_ext.dask.neighbors import merged, nearest_by_parts, parts_of  # noqa: E402
 from finsler_ext.dask.runner import Runner  # noqa: E402
 
@@ -187,3 +184,37 @@ def test_unknown_chunks():
     assert np.isnan(lazy.chunks[0]).all()
     fitted = clone(UMAP).fit(lazy)
     assert np.array_equal(fitted.embedding_, clone(UMAP).fit(X).embedding_)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Dask on pandas 3.1
+def test_rows_are_counted_without_reading(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(X, columns=COLUMNS).to_parquet(path, row_group_size=70, index=False)
+    assert row_counts(path) == [70, 70, 70, 50]
+    assert row_counts(tmp_path) is None
+    blocks = blocks_of(open_collection(path), Runner())
+    assert blocks.sizes.tolist() == row_counts(path)
+
+
+def test_worker_out_of_memory_is_said():
+    def hungry():
+        raise MemoryError
+
+    class Client:
+        status = "running"
+
+        def compute(self, task):
+            return self
+
+        def scheduler_info(self, n_workers=-1):
+            return {"workers": {"a": 1}}
+
+        def result(self, timeout):
+            return hungry()
+
+        def release(self):
+            pass
+
+    with pytest.raises(ClusterError, match="a worker ran out of memory"):
+        list(Runner(Client()).in_order([1]))

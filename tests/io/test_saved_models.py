@@ -99,7 +99,7 @@ CASES = {
     "tsne tree": (tsne(neighbors="exact", negative_gradient_method="bh"), (X,), NEW, {}),
     "mds": (mds(), (X,), NEW, {}),
     "mds auto": (mds(omega_norm="auto", n_components="auto"), (X,), NEW, {}),
-    "mds gradient": (mds(method="gd", local_scale="kth"), (X,), NEW, {}),
+    "mds gradient": (mds(method="gd", source_scale="kth"), (X,), NEW, {}),
     "mds scale": (mds(local_scale=SCALE), (X,), NEW, {"local_scale": SCALE[: len(NEW)]}),
     "mds matsumoto": (mds(space="matsumoto", omega_norm=0.3), (X,), NEW, {}),
     "mds ordinal": (mds(scaling="ordinal", metric="precomputed"), (D,), D[:5] + 0.01, WAYS),

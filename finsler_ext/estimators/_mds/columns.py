@@ -1,7 +1,7 @@
 """How many columns? The drift may lie in the map, so that the height is one of its axes.
 
 Distances of dimension p with a drift need p columns, not p + 1: travel times over a plane with a
-wind fit into two. With a column to spare they can be tilted, and every larger drift fits as well.
+drift fit into two. With a column to spare they can be tilted, and every larger drift fits as well.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import scipy.sparse
 from finsler_ext.construct.directed_distances import distances_of_new
 from finsler_ext.construct.directed_input import check_range, marked, plain
 from finsler_ext.construct.input import readable
-from finsler_ext.construct.symmetry import is_symmetric
+from finsler_ext.construct.symmetry import is_directed
 from finsler_ext.estimators._mds.pivots import through_edges
 
 __all__ = ["constructed_distances", "given_distances"]
@@ -29,8 +29,14 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
         return _along_pivots(pivots, X, readable(incoming, "incoming", missing=np.nan))
     there = _with_nan(X)
     if incoming is None:
-        symmetric = is_symmetric(model.dissimilarity_matrix_)
-        back = there.copy() if symmetric else np.full_like(there, np.nan)
+        if is_directed(model.dissimilarity_matrix_):
+            raise ValueError(
+                "incoming: the model was fitted to directed distances, and new points need both "
+                "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new "
+                "point i to training point j and E[i, j] the distance from j to i, nan where it "
+                "is not known."
+            )
+        back = there.copy()
     else:
         incoming = readable(incoming, "incoming", missing=np.nan)
         back = _with_nan(incoming)
@@ -72,26 +78,27 @@ def _with_nan(X) -> np.ndarray:
 def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:
     """Directed distances of new rows, made as those of the training rows were."""
     new_scale = None
-    if not isinstance(model.local_scale, str):
+    rule = model._source_scale()
+    if not isinstance(rule, str):
         if local_scale is None:
             raise ValueError(
-                "local_scale is an array, so new points need theirs: pass "
-                "transform(X, local_scale=...), in the same units."
+                "local_scale: the model was fitted with a scale per point, and new points need "
+                "one, too. Pass transform(X, local_scale=s) with one positive entry per row of X."
             )
-        given = np.asarray(model.local_scale, dtype=np.float64)
+        given = np.asarray(rule, dtype=np.float64)
         level = np.exp(np.log(given).mean())
         new_scale = np.asarray(local_scale, dtype=np.float64) / level
         positive = np.isfinite(new_scale) & (new_scale > 0)
         if new_scale.shape != (X.shape[0],) or not positive.all():
             raise ValueError("local_scale must have a positive, finite entry for every new point.")
     elif local_scale is not None:
-        raise ValueError("local_scale: the model was fitted without an array of scales.")
+        raise ValueError("local_scale: the model was fitted without one.")
     return distances_of_new(
         X,
         model._X,
         model._known,
         metric=model.metric,
         metric_kwds=model.metric_params,
-        local_scale=model.local_scale,
+        local_scale=rule,
         new_scale=new_scale,
     )

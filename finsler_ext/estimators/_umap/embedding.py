@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -14,78 +14,64 @@ from tqdm.auto import tqdm
 from finsler_ext._progress import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
-from finsler_ext.drift import DriftChoice, choose_drift
 from finsler_ext.estimators._umap.graph import isolated
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.start import initial_positions
 from finsler_ext.layout.umap.schedule import UmapSchedule
 from finsler_ext.spaces import find_space
 
-__all__ = ["embed"]
+__all__ = ["Rows", "at_best_drift", "layouts"]
 
 # Stands for a drift that is not known yet; no layout is made with it.
 ANY_DRIFT = 0.25
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
-def embed(model, X, init, random_state, callback=None, inverse=None) -> list[np.ndarray]:
-    """Embeddings of ``model.graph_`` after each of the epochs asked for, the last one last.
+class Rows(NamedTuple):
+    """What a fit embeds.
 
-    ``inverse`` says which row of the graph belongs to each row of the data, where these differ;
-    a callback sees rows of the data. Sets ``omega_norm_``, and with omega_norm="auto"
-    ``drift_choice_``.
+    X : checked data; None for a graph made of others
+    init : the parameter, or positions to start from
+    random_state : numpy RandomState
+    y, ensure_all_finite, callback : as in `fit`
+    distinct, inverse : with unique=True, the rows kept, and which of them stands for each row
     """
-    epochs = sorted(model._n_epochs_list or [])
-    if not epochs:
-        n = model.graph_.shape[0]
-        default = DEFAULT_EPOCHS if n <= LARGE else DEFAULT_EPOCHS_LARGE
-        epochs = [default if model.n_epochs is None else int(model.n_epochs)]
-    lay_out = _layout(model, X, init, random_state, epochs, inverse)
-    if model.omega_norm_ is None:
-        layout, embeddings = _at_best_drift(model, lay_out, callback)
-    else:
-        layout, embeddings = lay_out(model.omega_norm_, callback)
-    if layout is not None:
-        model.height_, model.loss_, model.islands_ = layout.height, layout.loss, layout.islands
-    return embeddings
+
+    X: Any
+    init: Any
+    random_state: np.random.RandomState
+    y: Any = None
+    ensure_all_finite: Any = True
+    callback: Callable | None = None
+    distinct: np.ndarray | None = None
+    inverse: np.ndarray | None = None
 
 
-def _at_best_drift(model, lay_out, callback):
-    tried = {}
+def at_best_drift(model, lay_out, callback):
+    """Layout and embeddings at the drift that omega_norm="auto" chooses."""
+    found = {}
 
     def embed_at(omega_norm):
-        model._say(f"Trying omega_norm={omega_norm:g}")
-        tried[omega_norm] = lay_out(omega_norm)
-        return tried[omega_norm][1][-1]
+        found[omega_norm] = lay_out(omega_norm)
+        return found[omega_norm][1][-1]
 
-    if is_symmetric(model.graph_):
-        reason = "the data has no asymmetry to show: the memberships are symmetric"
-        model.drift_choice_ = DriftChoice(0.0, reason)
-    else:
-        neighbors = model._knn_indices[:, 1:]
-        model.drift_choice_ = choose_drift(
-            lay_out(None), embed_at, model.asymmetry_, neighbors, space=find_space(model.space)
-        )
-    model.omega_norm_ = chosen = model.drift_choice_.omega_norm
-    model._say(f"omega_norm={chosen:g}: {model.drift_choice_.reason}")
-    if chosen == 0:
-        warnings.warn(
-            f"omega_norm='auto' chose 0: {model.drift_choice_.reason}. The embedding is "
-            "Euclidean, and its last column is one more map column.",
-            stacklevel=7,
-        )
-    if callback is None and chosen in tried:
-        return tried[chosen]
+    chosen = model._chosen_drift(
+        model.graph_, lambda: lay_out(None), embed_at, model._knn_indices[:, 1:]
+    )
+    if callback is None and chosen in found:
+        return found[chosen]
     return lay_out(chosen, callback)
 
 
-def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
-    """A function from drift and callback to a layout and its embeddings after ``epochs``.
+def layouts(model, rows: Rows) -> Callable:
+    """A function from drift and callback to a layout and its embeddings after each epoch asked for.
 
     Its runs share graph, starts, random numbers and first acts. Points without any neighbour
     are nan. Without a drift (None) it returns the layout before the drift acts.
     """
     n, m = model.graph_.shape[0], model.n_components
+    X, init, random_state, inverse = rows.X, rows.init, rows.random_state, rows.inverse
+    epochs = _epochs(model)
     joined = np.flatnonzero(~isolated(model.graph_))
     everything = joined.size == n
     graph = model.graph_ if everything else model.graph_[joined][:, joined]
@@ -143,6 +129,13 @@ def _layout(model, X, init, random_state, epochs, inverse) -> Callable:
         return layout, [whole(part) for part in layout.kept]
 
     return lay_out
+
+
+def _epochs(model) -> list[int]:
+    if model._n_epochs_list:
+        return sorted(model._n_epochs_list)
+    default = DEFAULT_EPOCHS if model.graph_.shape[0] <= LARGE else DEFAULT_EPOCHS_LARGE
+    return [default if model.n_epochs is None else int(model.n_epochs)]
 
 
 def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext import construct
+from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.construct.index import (
     EXACT,
@@ -48,10 +48,7 @@ ASYMMETRIC_BELOW = 20_000
 def find_neighbors(model, X, random_state) -> construct.DirectedNeighbors:
     n = X.shape[0]
     if model.n_neighbors >= n:
-        warnings.warn(
-            "n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1",
-            stacklevel=5,
-        )
+        warn("n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1")
     k = model._n_neighbors = min(model.n_neighbors, max(2, n - 1))
     model._small_data = model._asymmetric_metric = model._directed_distances = False
     model._digraph = model._skew_distances = None

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from finsler_ext import construct
 from finsler_ext.construct.index import as_index
+from finsler_ext.estimators._umap.embedding import Rows
 from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
@@ -108,7 +109,7 @@ def add_rows(model, X, ensure_all_finite=True, local_scale=None) -> None:
     if scipy.sparse.issparse(X):
         model._raw_data = scipy.sparse.csr_matrix(model._raw_data)
     model._given_knn = (None, None, None)  # it was for the old rows
-    model._fit_rows(model._raw_data, None, init, check_random_state(model.transform_seed))
+    model._run(Rows(model._raw_data, init, check_random_state(model.transform_seed)))
 
 
 def _present_map(model, positions, random_state):

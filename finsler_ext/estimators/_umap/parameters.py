@@ -116,7 +116,6 @@ def upstream_validation(model, X) -> Iterator[None]:
             # It speaks of umap-learn's own inverse_transform; ours needs no such gradient.
             warnings.filterwarnings("ignore", ".*inverse_transform will be unavailable")
             yield
-        model._angular = model.angular_rp_forest
         model._bar_kwds = PROGRESS_BAR | (model.tqdm_kwds or {})
         model._n_epochs_list = model.n_epochs_list
         model._given_knn = (model.knn_indices, model.knn_dists, model.knn_search_index)

@@ -1,0 +1,30 @@
+"""
+Many points
+===========
+
+Nothing changes in the code for large data. This example embeds 10,000 rows, so that these pages are
+built quickly; :doc:`/guide/large` says what to expect of a million.
+"""
+
+import time
+
+import numpy as np
+
+from finsler_ext import FinslerUMAP
+from finsler_ext.plot import plot_map
+
+rng = np.random.default_rng(0)
+n, n_clusters = 10_000, 12
+cluster = rng.integers(n_clusters, size=n)
+spread = np.linspace(0.5, 2.0, n_clusters)
+X = 6 * rng.normal(size=(n_clusters, 20))[cluster]
+X += spread[cluster, None] * rng.normal(size=X.shape)
+
+start = time.perf_counter()
+model = FinslerUMAP(random_state=0).fit(X.astype(np.float32))
+print(f"{n} rows in {time.perf_counter() - start:.0f} s, compilation included")
+
+# %%
+# Up to 100,000 points are drawn one by one. More become an image, if datashader is installed.
+
+plot_map(model)

@@ -1,0 +1,28 @@
+"""
+t-SNE with a height
+===================
+
+`FinslerTSNE` in place of `openTSNE.TSNE`. With a held height, the default, the map is that of t-SNE
+in two columns. The height is added to it and does not change it.
+"""
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from finsler_ext import FinslerTSNE
+from finsler_ext.plot import plot_3d, plot_map
+
+X, digit = load_digits(return_X_y=True)
+X, digit = X[:800], digit[:800]
+model = FinslerTSNE(omega_norm=0.5, random_state=0).fit(X)
+other = FinslerTSNE(omega_norm=0.9, random_state=0).fit(X)
+print(model.skew_fidelity_)
+same = np.array_equal(np.asarray(model.embedding_)[:, :2], np.asarray(other.embedding_)[:, :2])
+print("the map does not depend on the drift:", same)
+
+plot_map(model)
+
+# %%
+# Seen from the side.
+
+plot_3d(model, color=digit, label="digit")
