@@ -202,12 +202,11 @@ def test_groups_find_nearly_all(metric):
 
 @pytest.mark.parametrize("narrow", [True, False])
 def test_wide_rows_are_projected_where_that_keeps_neighbours(narrow):
-    hidden = RNG.normal(size=(4000, 4))
-    if not narrow:  # a few places far apart, and noise decides who is near
-        hidden = 3.0 * np.round(hidden)
-    X = hidden @ RNG.normal(size=(4, 400)) + (0.02 if narrow else 1.0) * RNG.normal(
-        size=(4000, 400)
-    )
+    noise = RNG.normal(size=(4000, 400))
+    if narrow:
+        X = RNG.normal(size=(4000, 4)) @ RNG.normal(size=(4, 400)) + 0.02 * noise
+    else:  # a few places far apart, and noise decides who is near
+        X = 2.0 * RNG.normal(size=(20, 400))[RNG.integers(20, size=4000)] + noise
     X = X.astype(np.float32)
     assert (groups.projected(X, 10, np.random.RandomState(0), 1) is not None) == narrow
     found = GroupIndex(random_state=0).build(X, 11)
