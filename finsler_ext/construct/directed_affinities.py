@@ -134,7 +134,8 @@ class DirectedAffinities(Affinities):
         square = self.distances[row, column] ** 2
         if self.affinity == "harmonic":
             return self._harmonic(source, target, square)
-        # With a scale of the user's, density must not speak through the choice of edges.
+        # With a scale of the user's, an edge that either end chose counts for both: the choice of
+        # neighbours depends on density.
         if self.given_scale and not self.directed_input:
             low, high, square = _undirected(source, target, square)
             source, target = np.concatenate([low, high]), np.concatenate([high, low])

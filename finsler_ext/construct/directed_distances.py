@@ -69,7 +69,7 @@ def directed_distances(
         As in `finsler_ext.construct.exact_neighbors`.
     local_scale : {"mean", "none", "kth", "umap", "perplexity"} or array of shape (n,)
         See `finsler_ext.construct.source_scales`. With an array, edges count in both
-        directions, so that density does not speak through the choice of neighbours.
+        directions, because the choice of neighbours depends on density.
     dtype : numpy dtype
         Of the distances.
     n_threads : int

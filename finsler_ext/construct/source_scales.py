@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext.construct.gaussian import NEIGHBORS_PER_PERPLEXITY, gaussian_scales
 from finsler_ext.construct.scales import relative_scale, umap_scales
 
 __all__ = [
@@ -31,10 +30,6 @@ __all__ = [
 ]
 
 SCALES = ("mean", "none", "kth", "umap", "perplexity")
-# t-SNE looks at three times as many neighbours as its perplexity; so the other way round here.
-NEIGHBORS_PER_PERPLEXITY = 3.0
-ENTROPY_TOLERANCE = 1e-6
-MAX_HALVINGS = 100
 # As for the other scales: none is below a thousandth of the median.
 SCALE_FLOOR = 1e-3
 
@@ -100,44 +95,12 @@ def named_scale(kind: str, distances: np.ndarray, n_threads: int = 1) -> np.ndar
 def perplexity_scale(
     distances: np.ndarray, perplexity: float | None = None, n_threads: int = 1
 ) -> np.ndarray:
-    """t-SNE's σ of every source; a third as many as there are neighbours by default."""
-    distances = np.ascontiguousarray(distances[:, 1:], dtype=np.float64)
-    n, k = distances.shape
+    """t-SNE's σ of every source; a third as many as there are neighbours by default.
+
+    At most the distance to the furthest neighbour, and 0 where all are duplicates.
+    """
+    others = np.asarray(distances[:, 1:], dtype=np.float64)
     if perplexity is None:
-        perplexity = max(k / NEIGHBORS_PER_PERPLEXITY, 1.0)
-    sigma = np.empty(n)
-    with RowPool(n, n_threads) as pool:
-        pool.run(_fit_entropy, distances, np.log(float(perplexity)), sigma)
-    return sigma
-
-
-@njit(nogil=True, cache=True)
-def _fit_entropy(start, stop, distances, target, sigma):
-    for i in range(start, stop):
-        nearest, furthest = np.inf, 0.0
-        for d in distances[i]:
-            if np.isfinite(d):
-                nearest, furthest = min(nearest, d), max(furthest, d)
-        if furthest == 0.0:  # nothing but duplicates; floored by the caller
-            sigma[i] = 0.0
-            continue
-        low, high, beta = 0.0, np.inf, 1.0 / furthest**2
-        for _ in range(MAX_HALVINGS):
-            total, weighted = 0.0, 0.0
-            for d in distances[i]:
-                if np.isfinite(d):
-                    excess = d * d - nearest * nearest
-                    weight = np.exp(-beta * excess)
-                    total += weight
-                    weighted += weight * excess
-            entropy = np.log(total) + beta * weighted / total
-            if abs(entropy - target) < ENTROPY_TOLERANCE:
-                break
-            if entropy > target:
-                low = beta
-                beta = 2.0 * beta if np.isinf(high) else 0.5 * (low + high)
-            else:
-                high = beta
-                beta = 0.5 * (low + high)
-        # Ties or too few neighbours can leave the entropy out of reach.
-        sigma[i] = min(1.0 / np.sqrt(2.0 * beta), furthest) if beta > 0.0 else furthest
+        perplexity = max(others.shape[1] / NEIGHBORS_PER_PERPLEXITY, 1.0)
+    furthest = np.where(np.isfinite(others), others, 0.0).max(axis=1)
+    return np.minimum(gaussian_scales(others, perplexity, n_threads=n_threads), furthest)

@@ -39,7 +39,7 @@ GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
 
 
 class Settings(NamedTuple):
-    """What to minimise with; the meaning of each is told in `finsler_ext.estimators.mds`."""
+    """Settings of a fit; `finsler_ext.estimators.mds` documents them."""
 
     n_components: int
     omega_norm: float | str

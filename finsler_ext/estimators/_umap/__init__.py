@@ -1,1 +1,1 @@
-"""The back rooms of FinslerUMAP: what its methods do, one room each."""
+"""The parts of FinslerUMAP."""

@@ -223,7 +223,8 @@ def build_graph(model, X, neighbors):
     if model.affinity == "harmonic":
         graph = construct.harmonic_memberships(neighbors, model._sigmas, model._rhos)
     else:
-        # With a scale of the user's, density must not speak through the choice of edges.
+        # With a scale of the user's, an edge that either end chose counts for both: the choice of
+        # neighbours depends on density.
         given = model._given_scale is not None and model.metric != "precomputed"
         graph = construct.directed_memberships(
             neighbors, model._sigmas, model._rhos, both_ways=given
