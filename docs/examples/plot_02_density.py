@@ -30,7 +30,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constraine
 dots = left.scatter(*plain.T, c=spread[cluster], s=8, cmap="viridis")
 figure.colorbar(dots, ax=left, label="true standard deviation")
 left.set(title="UMAP", xticks=[], yticks=[])
-right.boxplot([height[cluster == c] for c in range(4)], tick_labels=[f"{s:g}" for s in spread])
+right.boxplot([height[cluster == c] for c in range(4)])
+right.set_xticks(range(1, 5), [f"{s:g}" for s in spread])
 right.set(xlabel="true standard deviation", ylabel="height", title="FinslerUMAP")
 
 for c in range(4):
