@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import deepcopy
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,33 @@ AUTO_NEIGHBORS = 15
 ANY_DRIFT = 0.25
 
 
+# Names of scikit-learn's t-SNE, and what to write here in their place.
+SKLEARN_NAMES = {
+    "init": "initialization",
+    "max_iter": "n_iter (which comes after early_exaggeration_iter)",
+    "method": 'negative_gradient_method ("bh" for "barnes_hut", "exact", "fft" or "auto")',
+    "angle": "theta",
+    "n_iter_without_progress": "n_iter: the number of iterations is fixed",
+    "min_grad_norm": "n_iter: the number of iterations is fixed",
+}
+
+
+def _known_names(init):
+    """Answer names of scikit-learn's parameters with those of openTSNE's."""
+
+    @wraps(init)
+    def checked(self, *arguments, **keywords):
+        for name in keywords:
+            if name in SKLEARN_NAMES:
+                raise TypeError(
+                    f"{name} is a parameter of scikit-learn's t-SNE. FinslerTSNE has openTSNE's; "
+                    f"use {SKLEARN_NAMES[name]}."
+                )
+        init(self, *arguments, **keywords)
+
+    return checked
+
+
 class Problem(NamedTuple):
     """Checked data or None, affinities, and the start if one was given to `fit`."""
 
@@ -81,6 +109,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
 
     _keeps_interrupted = True
 
+    @_known_names
     def __init__(
         self,
         n_components=3,

@@ -13,7 +13,7 @@ const rows = unpack(data.rows, Int32Array), n = rows.length;
 for (const c of data.colors) c.values = unpack(c.values, c.names ? Int32Array : Float64Array);
 const canvas = document.createElement("canvas");
 const FLAT = canvas.getContext("webgl2") || canvas.getContext("webgl") ? "scattergl" : "scatter";
-const view = {tilt: 0, turn: 0, lift: data.magnify, solid: false, color: 0, drag: "pan"};
+const view = {tilt: 0, turn: 0, lift: data.magnify, solid: false, color: data.start, drag: "pan"};
 let drawn = [], selected = new Set(), adding = false, turning = false;
 const wide = () => innerWidth >= NARROW;
 
@@ -219,6 +219,10 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(link.href), 1e4);
 }
 
+// dots drawn by the graphics card are an image in an svg as well; the rest are lines and text
+const picture = format =>
+  Plotly.downloadImage("plot", {format, filename: document.title, scale: format === "png" ? 3 : 1});
+
 data.colors.forEach((c, k) => $("color").add(new Option(k ? c.name : "height", k)));
 $("lift").max = Math.max(20, data.magnify);
 $("map").onclick = () => tiltTo(0);
@@ -230,6 +234,7 @@ for (const name of ["tilt", "turn", "lift", "color"]) {
 }
 $("lasso").onclick = () => set({drag: view.drag === "pan" ? "lasso" : "pan"});
 $("download").onclick = download;
+for (const format of ["png", "svg"]) $(format).onclick = () => picture(format);
 addEventListener("keydown", event => { if (event.key === "Escape") choose([]); });
 matchMedia(`(max-width: ${NARROW - 1}px)`).addEventListener("change", draw);
 $("plot").addEventListener("mousedown", event => { adding = event.shiftKey; }, true);

@@ -15,7 +15,7 @@ import numpy as np
 from finsler_ext._files import encodable, replaced
 from finsler_ext.plot.dots import limits, palette
 from finsler_ext.plot.shown import Colors, Shown, coded, magnification, read_shown
-from finsler_ext.plot.skew import height_words
+from finsler_ext.plot.skew import fidelity_words, height_words
 
 __all__ = ["explore"]
 
@@ -45,7 +45,8 @@ def explore(
     path : str or Path
         The HTML file to write.
     labels : array of shape (n,), or dict of such arrays, optional
-        More to colour by: text, booleans and few distinct integers are categories.
+        More to colour by: text, booleans and few distinct integers are categories. The page opens
+        coloured by the first of them, or by the height if there are none.
     hover : array of shape (n,), dict of such arrays or DataFrame, optional
         Text for the point under the mouse, and columns of the list of selected rows. By default
         the names of the points, where a model knows them.
@@ -86,6 +87,8 @@ def explore(
         colors.append(Colors(np.log(np.asarray(scale)[shown.rows]), "local scale (log)"))
     data = {
         "magnify": magnification(shown),
+        # the height is the first; a label that was given comes before it
+        "start": 0 if labels is None else 1,
         "positions": _packed(_unit_cube(shown), np.float32),
         "height": _packed(shown.height),
         "rows": _packed(shown.rows, np.int32),
@@ -97,6 +100,7 @@ def explore(
     }
     parts = {
         "title": html.escape(encodable(title)),
+        "about": html.escape(_about(colors[0].title, fidelity_words(embedding))),
         # "<" would let a text of the user's end the script
         "data": encodable(json.dumps(data, ensure_ascii=False)).replace("<", "\\u003c"),
         "plotly": get_plotlyjs(),
@@ -108,6 +112,12 @@ def explore(
     with replaced(path) as file:
         file.write_text(page, encoding="utf-8")
     return path
+
+
+def _about(meaning: str, trust: str) -> str:
+    """What the height means and how far to trust it, as sentences."""
+    sentences = [meaning, trust] if trust else [meaning]
+    return encodable(" ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences))
 
 
 def _file(name: str) -> str:

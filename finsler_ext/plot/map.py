@@ -23,7 +23,7 @@ def plot_map(
     embedding,
     *,
     color=None,
-    relief=None,
+    relief: bool = False,
     ax=None,
     label: str | None = None,
     height_label: str | None = None,
@@ -36,9 +36,8 @@ def plot_map(
     color : array of shape (n,), optional
         Colour by this instead of the height: text, booleans and few distinct integers are
         categories. Also "height", "local_scale", or the name of a column of a DataFrame.
-    relief : bool, optional
-        Draw the height as relief (contours, dark is low). By default where the colour shows
-        categories.
+    relief : bool, default=False
+        Draw the height as relief below the dots: contours of the smoothed height, dark is low.
     ax : matplotlib Axes, optional
     label : str, optional
         Text of the colour bar, or title of the legend.
@@ -64,7 +63,7 @@ def plot_map(
     colors = read_colors(color, embedding, shown, label or (height_label if by_height else None))
     ax = new_axes(ax, colors)
     x, y = shown.map[:, :2].T
-    if relief or (relief is None and colors.names is not None):
+    if relief:
         _draw_relief(ax, x, y, shown.height, height_label)
     draw_dots(ax, x, y, colors)
     ax.set_aspect("equal", adjustable="datalim")

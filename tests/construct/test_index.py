@@ -15,6 +15,7 @@ from finsler_ext.construct.index import (
     PrecomputedIndex,
     blocks,
     cheapest_search,
+    groups,
 )
 from finsler_ext.construct.index.blocks import Rows, nearest_rows
 from finsler_ext.construct.index.reductions import reduction_of
@@ -197,6 +198,19 @@ def test_groups_find_nearly_all(metric):
     assert recall(found.indices, expected.indices) > 0.95
     alone = [two.search_index.query(new[i : i + 1], 14) for i in range(9)]
     assert (np.vstack([a.outgoing for a in alone]) == found.outgoing[:9]).all()
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_wide_rows_are_projected_where_that_keeps_neighbours(narrow):
+    noise = RNG.normal(size=(4000, 400))
+    if narrow:
+        X = RNG.normal(size=(4000, 4)) @ RNG.normal(size=(4, 400)) + 0.02 * noise
+    else:  # a few places far apart, and noise decides who is near
+        X = 2.0 * RNG.normal(size=(20, 400))[RNG.integers(20, size=4000)] + noise
+    X = X.astype(np.float32)
+    assert (groups.projected(X, 10, np.random.RandomState(0), 1) is not None) == narrow
+    found = GroupIndex(random_state=0).build(X, 11)
+    assert recall(found.indices, ExactIndex().build(X, 11).indices) > 0.95
 
 
 def test_groups_of_copies_are_cut():

@@ -79,6 +79,20 @@ def test_positions_and_names_are_in_the_page(path, points):
     )
 
 
+def test_the_page_says_what_the_height_means_and_opens_by_label(tmp_path, points):
+    from finsler_ext import FinslerUMAP
+
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = FinslerUMAP(n_epochs=20, random_state=0).fit(X)
+    with_label = explore(model, tmp_path / "a.html", labels=np.arange(60) % 3)
+    without = explore(points, tmp_path / "b.html")
+    assert (stored(with_label)["start"], stored(without)["start"]) == (1, 0)
+    said = with_label.read_text(encoding="utf-8")
+    assert "Height: sparse above dense." in said
+    assert f"The height orders {model.skew_fidelity_.sign:.0%} of the pairs" in said
+    assert "The height orders" not in without.read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def page(path, tmp_path_factory):
     page = chromium.Page(path, tmp_path_factory.mktemp("browser"), SIZE)
@@ -256,6 +270,16 @@ def test_nothing_is_fetched(fresh, path):
     assert fresh.run("performance.getEntriesByType('resource').length") == 0
 
 
+@needs_browser
+@pytest.mark.parametrize(("kind", "start"), [("png", "data:image/png"), ("svg", "data:image/svg")])
+def test_pictures_are_saved(fresh, kind, start):
+    fresh.run(
+        "Plotly.downloadImage = (plot, how) => { globalThis.saved = Plotly.toImage(plot, how); }, 0"
+    )
+    fresh.click(f"#{kind}")
+    assert fresh.run(f"saved.then(image => image.slice(0, {len(start)}))") == start
+
+
 OVERLAPS = """(() => {
   const texts = [...document.querySelectorAll("header > *, aside h2, aside p, #plot text")]
     .filter(e => e.textContent.trim() && e.getBoundingClientRect().width > 0);
@@ -278,7 +302,8 @@ def test_texts_do_not_overlap_and_dots_are_seen(path, size, tmp_path):
     page = chromium.Page(path, tmp_path, size)
     try:
         page.wait_for("drawn.length > 0")
-        page.run("draw().then(() => null)")
+        assert page.run("view.color") == 1  # the label that was given
+        page.run("set({color: 0}).then(() => null)")
         page.screenshot(tmp_path / "page.png")
         pixels = (image.imread(tmp_path / "page.png")[..., :3] * 255).astype(int)
         x, y = np.round(at(page, 1)[0]).astype(int)

@@ -111,7 +111,7 @@ def test_whole_numbers_are_categories_while_they_are_few(cloud):
 
 def test_relief_follows_the_height():
     x, y = np.random.default_rng(0).uniform(-1, 1, size=(2, 4000))
-    ax = plot_map(np.column_stack([x, y, x]), color=np.arange(4000) % 2)
+    ax = plot_map(np.column_stack([x, y, x]), color=np.arange(4000) % 2, relief=True)
     lines = [c for c in ax.collections if hasattr(c, "levels") and not c.filled]
     segments = [seg for c in lines for level in c.allsegs for seg in level if len(seg) > 30]
     assert segments
@@ -316,7 +316,8 @@ def test_the_height_is_named_after_what_it_shows(few_digits, cloud):
     assert words(FinslerUMAP(**quick).fit(D)) == costly
     given = FinslerUMAP(random_state=0, n_epochs=30, local_scale=1 + X[:, 20]).fit(X)
     assert words(given) == scaled
-    relief = plot_map(cloud, color=np.arange(300) % 2, height_label="height: late below early")
+    late = {"relief": True, "height_label": "height: late below early"}
+    relief = plot_map(cloud, color=np.arange(300) % 2, **late)
     assert relief.figure.axes[-1].get_xlabel() == "height: late below early"
     assert words(few_digits[0][:, 20:23] + cloud[:200]) == "height: sparse above dense"
 

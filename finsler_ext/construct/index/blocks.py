@@ -17,7 +17,14 @@ from numba import njit
 from finsler_ext._progress import step
 from finsler_ext._threads import one_blas_thread
 
-__all__ = ["Rows", "nearest_of_block", "nearest_rows", "pair_distances", "quick_square_distance"]
+__all__ = [
+    "Rows",
+    "nearest_of_block",
+    "nearest_rows",
+    "pair_distances",
+    "quick_square_distance",
+    "square_distance",
+]
 
 # A tile of products: large enough for BLAS, small enough for the second-level cache.
 QUERIES_PER_TILE, ROWS_PER_TILE = 256, 1024
@@ -304,10 +311,10 @@ def square_distance(A, i, B, j):
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def quick_square_distance(A, i, B, j):
-    """The same, in the order that suits the processor."""
-    total = 0.0
+    """The same in the precision of the rows, in the order that suits the processor."""
+    total = A[i, 0] - A[i, 0]
     for c in range(A.shape[1]):
-        step = np.float64(A[i, c] - B[j, c])
+        step = A[i, c] - B[j, c]
         total += step * step
     return total
 

@@ -32,6 +32,7 @@ from finsler_ext.construct.index.blocks import (
     nearest_of_block,
     nearest_rows,
     quick_square_distance,
+    square_distance,
 )
 from finsler_ext.construct.index.reductions import Reduction, reduction_of
 
@@ -49,6 +50,15 @@ LINKS = 12
 ROUNDS, REPLACED = 4, 0.005
 # Groups that a new row is compared with, and rounds of neighbours of what it found.
 GROUPS_FOR_NEW, HOPS_FOR_NEW = 16, 2
+# Rows of more columns than this are searched by their principal directions: as many, in steps of
+# DIRECTIONS, as hold a share ENOUGH of the variance of a sample, at most MOST_DIRECTIONS. If these
+# hold less than LEAST_SHARE, whole rows are searched.
+WIDE, PCA_ROWS, PROJECTED_ROWS = 128, 4096, 4096
+DIRECTIONS, MOST_DIRECTIONS, ENOUGH, LEAST_SHARE = 16, 96, 0.9, 0.5
+# The same if candidates hold less than this share of the nearest of a few rows.
+TRIED_ROWS, KEPT = 64, 0.97
+# Candidates per neighbour, and more of them, that are compared in all columns.
+CANDIDATES, SPARE = 2, 15
 # Slots for the rows that were looked at already, a power of two.
 SEEN = 4096
 
@@ -76,17 +86,25 @@ class GroupIndex:
     def build(self, X, k: int) -> DirectedNeighbors:
         self.X = X
         reduction = self._reduction = self._reduced()
-        rows = Rows(reduction.rows)
+        rng = check_random_state(self.random_state)
         stage("dividing the rows into groups")
-        order = self._divide(rows, check_random_state(self.random_state))
+        narrow = projected(reduction.rows, k - 1, rng, self.n_threads)
+        rows = Rows(reduction.rows if narrow is None else narrow)
+        order, centres = self._divide(rows, rng)
         # rows of a group lie side by side, so that most of what is compared is in the cache
-        self._rows = rows.taken(order)
+        grouped = rows.taken(order)
+        candidates = min(k - 1 if narrow is None else _candidates(k - 1), len(X) - 1)
         stage("finding neighbours in groups")
-        near, distances = self._compare_groups(k - 1)
+        near, distances = self._compare_groups(grouped, centres, candidates)
         stage("finding neighbours of neighbours")
-        near, distances = refined(self._rows.X, near, distances, self.n_threads)
-        self.order, self.links = order, near[:, :LINKS].copy()
-        indices, placed = np.empty((len(X), k), dtype=np.int32), np.zeros((len(X), k))
+        near = refined(grouped.X, near, distances, self.n_threads)
+        self.order = order
+        self._rows = grouped if narrow is None else Rows(reduction.rows).taken(order)
+        self.centres = centres if narrow is None else group_means(self._rows.X, self.starts)
+        near, distances = _nearest_of(self._rows.X, near, min(k, len(X)) - 1, self.n_threads)
+        self.links = near[:, :LINKS].copy()
+        indices = np.empty((len(X), near.shape[1] + 1), dtype=np.int32)
+        placed = np.zeros(indices.shape)
         indices[:, 0] = np.arange(len(X))
         indices[order, 1:] = np.where(near >= 0, order[near], -1)
         placed[order, 1:] = reduction.value(distances)
@@ -112,8 +130,8 @@ class GroupIndex:
             self._reduction = self._reduced()
             self._rows = Rows(self._reduction.rows).taken(self.order)
 
-    def _divide(self, rows: Rows, rng) -> np.ndarray:
-        """The rows in the order of their groups; sets where each group starts, and its centre."""
+    def _divide(self, rows: Rows, rng) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in the order of their groups, and the centres; sets where each group starts."""
         n = len(rows)
         n_groups = max(1, n // max(GROUP_ROWS, int(np.sqrt(n / GROUPS_AROUND))))
         centres = _centres(rows, n_groups, rng, self.n_threads)
@@ -123,15 +141,13 @@ class GroupIndex:
         most = LARGEST_GROUP * n // n_groups
         cuts = [np.arange(a, b, most) for a, b in pairwise(starts)]
         self.starts = np.append(np.concatenate(cuts), n)
-        self.centres = centres[group[order[self.starts[:-1]]]]
-        return order
+        return order, centres[group[order[self.starts[:-1]]]]
 
-    def _compare_groups(self, k: int):
-        rows, starts = self._rows, self.starts
-        n = len(rows)
+    def _compare_groups(self, rows: Rows, centres: np.ndarray, k: int):
+        n, starts = len(rows), self.starts
         indices, distances = np.empty((n, k), dtype=np.int32), np.empty((n, k))
-        centres = Rows(self.centres, like=rows)
-        around = nearest_rows(centres, centres, GROUPS_AROUND, n_threads=self.n_threads)[0]
+        middle = Rows(centres, like=rows)
+        around = nearest_rows(middle, middle, GROUPS_AROUND, n_threads=self.n_threads)[0]
         prepared, half = rows.prepared(np.float32)
 
         def compare(g: int) -> None:
@@ -146,8 +162,8 @@ class GroupIndex:
             distances[mine] = far
 
         with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
-            for done, _ in enumerate(pool.map(compare, range(len(self.centres))), start=1):
-                step(done, len(self.centres))
+            for done, _ in enumerate(pool.map(compare, range(len(centres))), start=1):
+                step(done, len(centres))
         return indices, distances
 
     def query(self, new, k: int) -> NewNeighbors:
@@ -192,7 +208,7 @@ def _add_rows(X, group, total):
             total[group[i], c] += X[i, c]
 
 
-def refined(X, indices, distances, n_threads: int):
+def refined(X, indices, distances, n_threads: int) -> np.ndarray:
     """Neighbours, after comparing with neighbours of neighbours as long as that helps."""
     near, squares = indices, distances**2
     fresh = np.ones(near.shape, dtype=np.bool_)
@@ -205,7 +221,75 @@ def refined(X, indices, distances, n_threads: int):
         near, squares, fresh = found
         if fresh.mean() < REPLACED:
             break
+    return near
+
+
+def _nearest_of(X, candidates: np.ndarray, k: int, n_threads: int):
+    """The k nearest among the candidates of every row, and their exact distances."""
+    near = np.full((len(X), k), -1, dtype=np.int32)
+    squares = np.full((len(X), k), np.inf)
+    with RowPool(len(X), n_threads, heavy=True) as pool:
+        pool.run(_choose, X, candidates, near, squares)
     return near, np.sqrt(squares)
+
+
+@njit(nogil=True, cache=True, fastmath=False)
+def _choose(start, stop, X, candidates, near, squares):
+    k = near.shape[1]
+    for i in range(start, stop):
+        for j in candidates[i]:
+            if j < 0:
+                continue
+            total = square_distance(X, i, X, j)
+            at = k
+            while at > 0 and (
+                total < squares[i, at - 1] or (total == squares[i, at - 1] and j < near[i, at - 1])
+            ):
+                at -= 1
+            for e in range(k - 1, at, -1):
+                near[i, e], squares[i, e] = near[i, e - 1], squares[i, e - 1]
+            if at < k:
+                near[i, at], squares[i, at] = j, total
+
+
+def projected(X: np.ndarray, k: int, rng, n_threads: int) -> np.ndarray | None:
+    """Wide rows in their first principal directions, or None where these hold too little.
+
+    Directions come from a sample. The rows whose projections are nearest are candidates for the k
+    nearest; on a few rows it is tried how many of these are among them.
+    """
+    n, d = X.shape
+    if d <= WIDE:
+        return None
+    sample = X[np.sort(rng.permutation(n)[:PCA_ROWS])].astype(np.float64)
+    sample -= sample.mean(axis=0)
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(sample.T @ sample)
+        share = np.cumsum(values[::-1]) / max(values.sum(), np.finfo(float).tiny)
+        if share[MOST_DIRECTIONS - 1] < LEAST_SHARE:
+            return None
+        m = int(np.searchsorted(share[:MOST_DIRECTIONS], ENOUGH)) + 1
+        m = min(MOST_DIRECTIONS, -(-m // DIRECTIONS) * DIRECTIONS)
+        axes = np.ascontiguousarray(vectors[:, : -m - 1 : -1], dtype=X.dtype)
+        narrow = np.empty((n, m), dtype=X.dtype)
+        for start in range(0, n, PROJECTED_ROWS):
+            part = slice(start, start + PROJECTED_ROWS)
+            np.matmul(X[part], axes, out=narrow[part])
+    tried = np.unique(np.linspace(0, n - 1, TRIED_ROWS).astype(np.int64))
+    found = []
+    for rows, n_near in ((Rows(X), k), (Rows(narrow), _candidates(k))):
+        found.append(nearest_rows(rows.taken(tried), rows, n_near + 1, n_threads=n_threads)[0])
+    kept = np.mean([np.isin(near, among).mean() for near, among in zip(*found, strict=True)])
+    return narrow if kept >= KEPT else None
+
+
+def _candidates(k: int) -> int:
+    return CANDIDATES * k + SPARE
+
+
+def group_means(X: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    means = [X[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(starts)]
+    return np.array(means, dtype=X.dtype)
 
 
 @njit(cache=True)
