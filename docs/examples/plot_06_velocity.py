@@ -28,8 +28,8 @@ cells = np.column_stack([time, side * np.maximum(time - 0.4, 0)]) @ rng.normal(s
 cells += 0.02 * rng.normal(size=cells.shape)
 
 # %%
-# Transition probabilities: a cell is more likely to move to a neighbour in the direction of its
-# velocity.
+# Transition probabilities: a cell is more likely to move to a later neighbour. They are made from
+# the true times with a little noise, so this is an easy case; real velocities are much noisier.
 
 neighbors = NearestNeighbors(n_neighbors=15).fit(cells).kneighbors(return_distance=False)
 later = time[neighbors] - time[:, None]

@@ -5,6 +5,9 @@ A directed graph: counts of steps
 In a graph without lengths, all neighbours are one step away, near ones and far ones alike. Such
 distances share a constant. ``scaling="interval"`` finds it and takes it out, which lowers the
 stress.
+
+How much depends on the graph. Here the stress falls by a seventh. On a regular grid of one-way
+streets (14 by 7) the constant was 0.13 and the stress did not change.
 """
 
 import matplotlib.pyplot as plt
