@@ -30,14 +30,14 @@ def transform(model, X) -> Any:
 
     Examples
     --------
-    >>> import dask.array
+    >>> import dask.array  # doctest: +SKIP
     >>> import numpy as np
     >>> from finsler_ext import FinslerMDS
     >>> from finsler_ext.dask import transform
     >>> X = np.random.default_rng(0).normal(size=(40, 3))
     >>> model = FinslerMDS(random_state=0).fit(X[:30])
-    >>> lazy = transform(model, dask.array.from_array(X[30:], chunks=(4, 3)))
-    >>> bool(np.array_equal(lazy.compute(), model.transform(X[30:])))
+    >>> lazy = transform(model, dask.array.from_array(X[30:], chunks=(4, 3)))  # doctest: +SKIP
+    >>> bool(np.array_equal(lazy.compute(), model.transform(X[30:])))  # doctest: +SKIP
     True
     """
     import dask
