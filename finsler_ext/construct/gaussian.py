@@ -11,14 +11,14 @@ import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
+from finsler_ext.construct.scales import SCALE_FLOOR
 
 __all__ = ["gaussian_scales"]
 
 # Bisection stops when the entropy is this close to its target.
 ENTROPY_TOLERANCE = 1e-6
+# After some 60, double precision has no digits left to halve.
 MAX_HALVINGS = 100
-# No scale is smaller than this share of the mean neighbour distance, as for UMAP's scales.
-SCALE_FLOOR = 1e-3
 # A row needs this many neighbours per unit of perplexity, openTSNE's rule; with fewer, its
 # perplexity is lowered.
 NEIGHBORS_PER_PERPLEXITY = 3.0

@@ -16,6 +16,7 @@ __all__ = ["mean_distance", "mean_neighbor_distance", "relative_scale", "umap_sc
 
 # Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
 SUM_TOLERANCE = 1e-5
+# umap-learn's figure.
 MAX_HALVINGS = 64
 # No scale is smaller than this share of the mean neighbour distance; umap-learn's figure.
 SCALE_FLOOR = 1e-3

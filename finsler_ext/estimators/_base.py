@@ -20,7 +20,10 @@ from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.drift import DriftChoice, choose_drift
 from finsler_ext.spaces import Space, find_space
 
-__all__ = ["FinslerEstimator"]
+__all__ = ["ANY_DRIFT", "FinslerEstimator"]
+
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
 
 
 class FinslerEstimator:

@@ -26,7 +26,7 @@ from finsler_ext.construct.input import canonical, check_whole, readable, withou
 from finsler_ext.construct.symmetry import is_directed, is_symmetric
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift import check_drift_parameter, warn_of_chance
-from finsler_ext.estimators._base import FinslerEstimator
+from finsler_ext.estimators._base import ANY_DRIFT, FinslerEstimator
 from finsler_ext.estimators._tsne.start import initial_embedding
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import (
@@ -49,8 +49,6 @@ AUTO = "auto"
 EARLY_EXAGGERATION = 12
 # Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
 AUTO_NEIGHBORS = 15
-# Stands for a drift that is not known yet; no layout is made with it.
-ANY_DRIFT = 0.25
 
 
 # Names of scikit-learn's t-SNE, and what to write here in their place.

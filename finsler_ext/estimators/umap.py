@@ -39,8 +39,8 @@ from finsler_ext.estimators._umap.parameters import (
 )
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
+from finsler_ext.layout.islands import NO_DRIFT
 from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.schedule import NO_DRIFT
 from finsler_ext.metrics import density_height
 from finsler_ext.spaces.base import map_columns
 

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import dijkstra
 from tqdm.auto import tqdm
 
 from finsler_ext.construct.digraph import both_ways, digraph_edges
+from finsler_ext.construct.geodesics import ZERO_LENGTH
 from finsler_ext.estimators._mds.input import DirectedInput
 from finsler_ext.layout.stress.majorization import majorize
 from finsler_ext.layout.stress.placement import place_points
@@ -31,8 +32,6 @@ ALL_PAIRS = 5000
 N_PIVOTS = 100
 # Share of all weight that pairs with an edge both ways have.
 LOCAL_SHARE = 0.1
-# An edge of length 0 is none for csgraph; this share of the median length will do.
-ZERO_LENGTH = 1e-9
 
 
 class Pivots(NamedTuple):

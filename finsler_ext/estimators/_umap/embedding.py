@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from finsler_ext._progress import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
+from finsler_ext.estimators._base import ANY_DRIFT
 from finsler_ext.estimators._umap.graph import isolated
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.start import initial_positions
@@ -22,8 +23,6 @@ from finsler_ext.spaces import find_space
 
 __all__ = ["Rows", "at_best_drift", "layouts"]
 
-# Stands for a drift that is not known yet; no layout is made with it.
-ANY_DRIFT = 0.25
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 

@@ -16,6 +16,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from finsler_ext._threads import RowPool
+from finsler_ext.layout.stress.objective import TINY
 from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
@@ -25,7 +26,6 @@ MAX_STEPS = 200
 GAIN = 1e-12
 # New points start at the centre of this many nearest fixed points.
 NEAREST = 3
-TINY = 1e-18
 # Embeddings of another extent are brought to 1 first, so that TINY is tiny.
 SMALL, LARGE = 1e-9, 1e9
 

@@ -17,7 +17,8 @@ import scipy.sparse
 from numba import njit
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.stress.objective import NEGLIGIBLE_SKEW, TINY, Slope
+from finsler_ext.construct.symmetry import NEGLIGIBLE_SKEW
+from finsler_ext.layout.stress.objective import TINY, Slope
 
 __all__ = ["Pairs", "SparseStress"]
 

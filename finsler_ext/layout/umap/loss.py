@@ -22,7 +22,7 @@ from numba import njit
 
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.umap.forces import force_table, look_up, potential_at, potential_table
-from finsler_ext.layout.umap.sgd import mix
+from finsler_ext.layout.umap.sgd import _GOLDEN, mix
 from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["AxisLoss", "UmapLoss", "umap_loss"]
@@ -32,7 +32,6 @@ MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
 MANY_PAIRS = 300_000
 # Terms summed together, whatever the number of threads, so that rounding does not depend on it.
 BLOCK = 256
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class UmapLoss(NamedTuple):

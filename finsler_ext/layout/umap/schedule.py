@@ -33,7 +33,13 @@ from finsler_ext.layout.axis import (
 )
 from finsler_ext.layout.height import NOISY_TOLERANCE, height_response, springs_between
 from finsler_ext.layout.height_mode import FREE, HELD
-from finsler_ext.layout.islands import Islands, offset_components, settle_islands
+from finsler_ext.layout.islands import (
+    LOSS_RISE,
+    NO_DRIFT,
+    Islands,
+    offset_components,
+    settle_islands,
+)
 from finsler_ext.layout.umap.descent import UmapDescent, centred
 from finsler_ext.layout.umap.forces import attraction
 from finsler_ext.layout.umap.loss import AxisLoss, UmapLoss, umap_loss
@@ -53,13 +59,10 @@ RESPONSE_AT = 0.5
 # ω = 0.01 and 0.5: 0.74 and 0.78 with 0.03, 0.68 and 0.78 with 0.06; 15-NN of the flowers'
 # map 0.409 and 0.399, 0.402 and 0.394.
 RELEASED_RATE = 0.03
-# Islands of a free layout move only if the loss rises by less than this share of it.
-FLAT = 1e-3
 # Edges that the search for the axis looks at; an evenly spaced selection stands for more.
 AXIS_EDGES = 1_000_000
 # Partners of each point in that search: to first order in ω repulsion does not enter.
 AXIS_PARTNERS = 8
-NO_DRIFT = Islands(0, float("nan"), "without a drift there is no height")
 
 
 class UmapLayout(NamedTuple):
@@ -294,7 +297,7 @@ class UmapSchedule:
             return position, loss, islands
         settled = np.column_stack([position[:, :-1], height.astype(np.float32)])
         after = self._loss(settled, omega_norm)
-        if after.value > loss.value + FLAT * abs(loss.value):
+        if after.value > loss.value + LOSS_RISE * abs(loss.value):
             return position, loss, islands._replace(reason="the parts would collide")
         return settled, after, islands
 
