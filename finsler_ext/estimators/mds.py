@@ -406,10 +406,6 @@ class FinslerMDS(
                     f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
                     "embedded by pivots; leave it out, or pass missing='ignore'."
                 )
-        if self._space().majoriser is None or self.method == "gd":
-            raise ValueError(
-                f"Graphs of more than {ALL_PAIRS} nodes need method='smacof' and space='randers'."
-            )
         return True
 
     def _shortest_paths(self, X, n_threads):
