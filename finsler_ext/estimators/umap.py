@@ -17,9 +17,9 @@ from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.construct import training_rows
 from finsler_ext.construct.directed_input import named_output, opened
-from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
+from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.construct.input import AsFitted
-from finsler_ext.drift import DriftChoice, check_drift_parameter, warn_of_chance
+from finsler_ext.drift import DriftChoice, check_drift_parameter
 from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._umap.composition import combined_graph, combined_parameters
 from finsler_ext.estimators._umap.embedding import Rows, at_best_drift, layouts
@@ -41,7 +41,6 @@ from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.islands import NO_DRIFT
 from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.metrics import density_height
 from finsler_ext.spaces.base import map_columns
 
 __all__ = ["FinslerUMAP"]
@@ -361,7 +360,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         result._n_epochs_list, result._n_features_out = None, result.n_components
         seed = COMBINED_SEED if left.random_state is None else left.random_state
         result.gradient_share_ = float("nan")
-        result._embed(Rows(None, result.init, check_random_state(seed)))
+        with one_blas_thread():
+            result._embed(Rows(None, result.init, check_random_state(seed)))
         return result
 
     def _construct(self, rows: Rows) -> Rows | None:
@@ -372,8 +372,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             self._fit_one_point()
             return None
         self._say("Finding directed neighbours")
-        with one_blas_thread():
-            neighbors = find_neighbors(self, X, rows.random_state)
+        neighbors = find_neighbors(self, X, rows.random_state)
         build_graph(self, X, neighbors)
         supervise(self, rows.y, rows.distinct, rows.random_state, rows.ensure_all_finite)
         given = skew_distances(self, X)
@@ -430,22 +429,15 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     def _score(self, rows: Rows, embeddings: list[np.ndarray]) -> None:
         """Say how much of the asymmetry the height carries."""
-        space, embedding = self._space(), embeddings[-1]
+        embedding = embeddings[-1]
         if rows.inverse is not None:
             embeddings = [e[rows.inverse] for e in embeddings]
         if self._n_epochs_list is not None:
             self.embedding_list_ = embeddings
         self.embedding_ = embeddings[-1]
         self._n_features_out = self.embedding_.shape[1]
-        self.skew_fidelity_ = self.asymmetry_.fidelity(embedding, self.omega_norm_, space)
-        self.density_height_ = density_height(embedding, self.local_scale_)
-        self._say(f"{self._columns_in_words()}; {self.skew_fidelity_}")
-        if hasattr(self, "islands_"):
-            self._say(str(self.islands_))
-        if self.affinity == "directed":
-            directed, drift = self.asymmetry_.is_directed, self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, directed=directed, space=space)
-        warn_of_cycles(self.gradient_share_)
+        symmetric = self.affinity != "directed"
+        self._judge(embedding, self._columns_in_words(), symmetric=symmetric)
 
     def _columns_in_words(self) -> str:
         if self.omega_norm_ == 0:

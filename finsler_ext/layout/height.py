@@ -18,8 +18,6 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import cg
 
-from finsler_ext._threads import one_blas_thread
-
 __all__ = [
     "GIVEN_TOLERANCE",
     "NOISY_TOLERANCE",
@@ -106,12 +104,7 @@ def height_response(
     """
     laplacian, degree, flow = springs_between(flat_map, graph, pull)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    with one_blas_thread():
-        height, _ = cg(
-            laplacian,
-            omega_norm * flow,
-            M=diagonal(inverse),
-            rtol=tolerance,
-            maxiter=MAX_ITERATIONS,
-        )
+    height, _ = cg(
+        laplacian, omega_norm * flow, M=diagonal(inverse), rtol=tolerance, maxiter=MAX_ITERATIONS
+    )
     return height - height.mean()

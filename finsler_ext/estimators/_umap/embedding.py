@@ -12,14 +12,12 @@ import scipy.sparse
 from tqdm.auto import tqdm
 
 from finsler_ext._progress import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.estimators._base import ANY_DRIFT
 from finsler_ext.estimators._umap.graph import isolated
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.start import initial_positions
 from finsler_ext.layout.umap.schedule import UmapSchedule
-from finsler_ext.spaces import find_space
 
 __all__ = ["Rows", "at_best_drift", "layouts"]
 
@@ -147,7 +145,7 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
         learning_rate=model.learning_rate,
         repulsion_strength=model.repulsion_strength,
         negative_sample_rate=model.negative_sample_rate,
-        space=find_space(model.space),
+        space=model._space(),
         n_threads=model._n_threads,
     )
     positions, frame_is_given = start
@@ -176,10 +174,9 @@ def _start(model, init, graph, features, random_state, mode):
         from umap.spectral import tswspectral_layout
 
         symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
-        with one_blas_thread():
-            init = tswspectral_layout(
-                features, symmetric, columns, random_state, model._input_distance_func
-            )
+        init = tswspectral_layout(
+            features, symmetric, columns, random_state, model._input_distance_func
+        )
     start = initial_positions(init, columns, graph, features, random_state)
     if columns < m:
         start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import RowPool, run_rows
 from finsler_ext.construct.symmetry import NEGLIGIBLE_SKEW
 from finsler_ext.layout.stress.objective import TINY, Slope
 from finsler_ext.spaces import RANDERS, Space
@@ -85,10 +85,9 @@ class SparseStress:
         error -= error.mean()
         place = np.ascontiguousarray(position.T, dtype=np.float64)
         pull, sums = np.empty_like(place), np.empty((self.n_points, 2))
-        with RowPool(self.n_points, self.n_threads, heavy=True) as rows:
-            rows.run(
-                _pull, place, error, self.indptr, self.indices, self.mean, self.weight, pull, sums
-            )
+        lengths = self.indptr, self.indices, self.mean, self.weight
+        out = pull, sums
+        run_rows(_pull, self.n_points, self.n_threads, place, error, *lengths, *out, heavy=True)
         downhill = np.ascontiguousarray(pull.T)
         downhill[-1] -= omega * sums[:, 1]
         stress = float(sums[:, 0].sum()) + 2.0 * float(error @ sums[:, 1]) + self.cyclic
@@ -100,8 +99,8 @@ class SparseStress:
         pull, stress = np.empty_like(place), np.empty(self.n_points)
         kernel = _pair_kernel(self.space.forward)
         lengths = self.indptr, self.indices, self.mean, self.half, self.weight
-        with RowPool(self.n_points, self.n_threads, heavy=True) as rows:
-            rows.run(kernel, place, float(omega), *lengths, pull, stress)
+        given, out = (place, float(omega), *lengths), (pull, stress)
+        run_rows(kernel, self.n_points, self.n_threads, *given, *out, heavy=True)
         return Slope(float(stress.sum()), np.ascontiguousarray(pull.T))
 
     def step(self, here: Slope, omega: float) -> np.ndarray:

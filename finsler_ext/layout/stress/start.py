@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from finsler_ext._blocks import row_blocks
-from finsler_ext._threads import RowPool, one_blas_thread
+from finsler_ext._threads import RowPool
 from finsler_ext.construct.readers import MOSTLY_KNOWN
 from finsler_ext.layout.stress.objective import TINY, StressProblem
 
@@ -110,7 +110,7 @@ def classical_scaling(
         else:
             weights = problem.weights
             filling = _row_mean_squares(S, weights)
-    with one_blas_thread(), RowPool(n, n_threads) as pool:
+    with RowPool(n, n_threads) as pool:
 
         def product(vector):
             vector = np.ravel(vector).astype(np.float64)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.umap.forces import force_table, look_up, potential_at, potential_table
 from finsler_ext.layout.umap.sgd import _GOLDEN, mix
 from finsler_ext.spaces import RANDERS, Space
@@ -156,20 +156,11 @@ class AxisLoss:
         n_blocks = -(-source.size // BLOCK)
         sums = np.zeros((n_blocks, 2 + axis.size))
         if n_blocks:
-            with RowPool(n_blocks, self.n_threads, heavy=True) as pool:
-                pool.run(
-                    self.kernel,
-                    self.position,
-                    source,
-                    target,
-                    weight,
-                    axis,
-                    self.omega_norm,
-                    self.forces,
-                    self.potentials,
-                    attract,
-                    sums,
-                )
+            tables = self.forces, self.potentials
+            run_rows(
+                self.kernel, n_blocks, self.n_threads, self.position, source, target, weight,
+                axis, self.omega_norm, *tables, attract, sums, heavy=True,
+            )  # fmt: skip
         return sums.sum(axis=0)
 
 

@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.umap.forces import force_table, look_up
 from finsler_ext.layout.umap.sgd import N_STEPS, mix
 from finsler_ext.spaces import RANDERS, Space
@@ -63,21 +63,22 @@ def place_points(
     out_weight = np.where(lost, np.float32(0.0), out_weight).astype(np.float32)
     in_weight = np.where(lost, np.float32(0.0), in_weight).astype(np.float32)
     placed = np.empty((indices.shape[0], fixed.shape[1]), dtype=np.float32)
-    with RowPool(indices.shape[0], n_threads) as pool:
-        pool.run(
-            place_kernel(space.forward),
-            placed,
-            fixed,
-            np.where(lost, 0, indices).astype(np.int64),
-            out_weight,
-            in_weight,
-            force_table(a, b, repulsion_strength),
-            np.float32(omega_norm),
-            n_epochs,
-            float(learning_rate),
-            float(negative_sample_rate),
-            np.uint64(seed),
-        )
+    run_rows(
+        place_kernel(space.forward),
+        indices.shape[0],
+        n_threads,
+        placed,
+        fixed,
+        np.where(lost, 0, indices).astype(np.int64),
+        out_weight,
+        in_weight,
+        force_table(a, b, repulsion_strength),
+        np.float32(omega_norm),
+        n_epochs,
+        float(learning_rate),
+        float(negative_sample_rate),
+        np.uint64(seed),
+    )
     return placed
 
 
