@@ -22,7 +22,7 @@ from finsler_ext.construct.input import AsFitted
 from finsler_ext.drift import DriftChoice, check_drift_parameter
 from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._umap.composition import combined_graph, combined_parameters
-from finsler_ext.estimators._umap.embedding import Rows, at_best_drift, layouts
+from finsler_ext.estimators._umap.embedding import Layouts, Rows, at_best_drift
 from finsler_ext.estimators._umap.graph import (
     asymmetry_of,
     build_graph,
@@ -387,7 +387,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     def _start(self, rows: Rows):
         self._say(f"Embedding in a {self._space().name.capitalize()} space")
-        return layouts(self, rows)
+        return Layouts(self, rows)
 
     def _lay_out(self, rows: Rows, lay_out) -> list[np.ndarray]:
         if self.omega_norm_ is None:

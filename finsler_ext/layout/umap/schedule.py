@@ -41,7 +41,7 @@ from finsler_ext.layout.islands import (
     settle_islands,
 )
 from finsler_ext.layout.umap.descent import UmapDescent, centred
-from finsler_ext.layout.umap.forces import attraction
+from finsler_ext.layout.umap.forces import LossShape, attraction
 from finsler_ext.layout.umap.loss import AxisLoss, UmapLoss, umap_loss
 
 __all__ = ["UmapLayout", "UmapSchedule", "optimize_layout"]
@@ -105,10 +105,11 @@ def optimize_layout(
     keep_epochs, callback
         As in `UmapSchedule.at`.
     **options
-        Of `UmapDescent`: a, b, n_epochs, seed and others.
+        Of `LossShape` (a, b and others) and `UmapDescent` (n_epochs, seed and others).
     """
+    shape = LossShape(**{name: options.pop(name) for name in LossShape._fields if name in options})
     schedule = UmapSchedule(
-        UmapDescent(graph, **options),
+        UmapDescent(graph, shape, **options),
         position,
         height=HELD if hold_height else FREE,
         find_axis=False,
@@ -146,7 +147,7 @@ class UmapSchedule:
     ):
         self.descent, self.start, self.height = descent, start, height
         self.find_axis, self.level, self.tolerance = find_axis, level, tolerance
-        self._pull = partial(attraction, a=descent.shape["a"], b=descent.shape["b"])
+        self._pull = partial(attraction, a=descent.shape.a, b=descent.shape.b)
         self._first_act: tuple | None = None
 
     def at(
@@ -268,11 +269,11 @@ class UmapSchedule:
         objective = AxisLoss(
             position,
             self.descent.graph,
+            self.descent.shape,
             omega_norm=omega_norm,
             n_threads=self.descent.n_threads,
             most_edges=AXIS_EDGES,
             partners=AXIS_PARTNERS,
-            **self.descent.shape,
         )
         flow = springs_between(position, self.descent.graph, self._pull).flow
         start = drift_start(position, flow) if anywhere else None
@@ -307,5 +308,5 @@ class UmapSchedule:
             self.descent.graph,
             omega_norm=omega_norm,
             n_threads=self.descent.n_threads,
-            **self.descent.shape,
+            **self.descent.shape._asdict(),
         )
