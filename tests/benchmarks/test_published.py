@@ -169,13 +169,15 @@ def test_failed_runs_score_as_unrelated_labels_do():
 
 
 def test_failed_runs_of_cifar10_have_no_clusters():
+    """UMAP as a disc, Finsler UMAP between a disc and a ball."""
     found = failed_runs.solved()
     found = found[(found.table == "drift_umap") & (found.data == "CIFAR10")]
-    for method, columns in (("umap", 2), ("finsler_umap", 3)):
-        failed = found[found.method == method].groupby("score").bad.mean()
-        without = blob(columns, 10)
-        assert failed["silhouette"] == pytest.approx(without.silhouette, abs=0.05)
-        assert failed["davies_bouldin"] == pytest.approx(without.davies_bouldin, abs=0.1)
+    failed = found.groupby(["method", "score"]).bad.mean()
+    disc, ball = blob(2, 10), blob(3, 10)
+    assert failed["umap", "silhouette"] == pytest.approx(disc.silhouette, abs=0.02)
+    assert failed["umap", "davies_bouldin"] == pytest.approx(disc.davies_bouldin, abs=0.02)
+    assert ball.silhouette < failed["finsler_umap", "silhouette"] < disc.silhouette
+    assert disc.davies_bouldin < failed["finsler_umap", "davies_bouldin"] < ball.davies_bouldin
 
 
 @pytest.mark.parametrize("part", ["summary", "rows"])
