@@ -20,7 +20,7 @@ from benchmarks.data import load
 from benchmarks.experiments import EXPERIMENTS, Cell, cells
 from benchmarks.ledger import RESULTS, Ledger
 from benchmarks.methods import parse
-from benchmarks.runner import clock, expected_seconds, ledger_path, run
+from benchmarks.runner import ROWS, clock, expected_seconds, ledger_path, run
 from benchmarks.verdict_lines import agreement, marked, verdicts
 
 __all__ = ["Plan", "quick_cells", "reproduce", "same_numbers"]
@@ -42,10 +42,16 @@ QUICK_WORDS = (
 
 
 class Plan(NamedTuple):
-    """Cells to run, by experiment, and data that cannot be had, each with the reason."""
+    """What can be run.
+
+    todo : cells by experiment
+    missing : data that cannot be had, each with the reason
+    rows : of the data that can
+    """
 
     todo: dict[str, list[Cell]]
     missing: dict[str, str]
+    rows: dict[str, int]
 
     @property
     def cells(self) -> list[Cell]:
@@ -69,25 +75,29 @@ def planned(quick: bool) -> dict[str, list[Cell]]:
 
 def plan(folder: Path, data_dir: str | None, *, quick: bool) -> Plan:
     """What is open and can be run. Data are looked for once."""
-    todo, missing, there = {}, {}, set()
+    todo: dict[str, list[Cell]] = {}
+    missing: dict[str, str] = {}
+    rows: dict[str, int] = {}
     for name, wanted in planned(quick).items():
         ledger = Ledger(ledger_path(name, folder))
         opened = [c for c in wanted if not ledger.has(c.data, c.method, c.seed)]
         for data in dict.fromkeys(cell.data for cell in opened):
-            if data not in there and data not in missing:
+            if data not in rows and data not in missing:
                 try:
-                    load(data, data_dir=data_dir)
-                    there.add(data)
+                    rows[data] = len(load(data, data_dir=data_dir).X)
                 except FileNotFoundError as error:
                     missing[data] = str(error)
-        todo[name] = [cell for cell in opened if cell.data in there]
-    return Plan(todo, missing)
+        todo[name] = [cell for cell in opened if cell.data in rows]
+    return Plan(todo, missing, rows)
 
 
 def _announce(found: Plan, workers: int, say) -> None:
     for data, reason in found.missing.items():
         names = [name for name, e in EXPERIMENTS.items() if data in e.data]
         say(f"left out: {data} (of {', '.join(names)}): {reason}")
+    for data, rows in found.rows.items():
+        if rows != ROWS.get(data, rows):
+            say(f"{data} has {rows} rows here, {ROWS[data]} in the stored results")
     seconds = sum(expected_seconds(found.cells, RESULTS))
     say(
         f"{len(found.cells)} runs to make, about {clock(seconds / workers)} on {workers} core(s) "

@@ -66,6 +66,12 @@ def test_from_nothing_to_the_page(tmp_path, said):
     assert not (tmp_path / "stored").exists()
 
 
+def test_other_rows_than_the_stored_ones_are_named(tmp_path, said, monkeypatch):
+    monkeypatch.setitem(reproduce.ROWS, "clusters", 400)
+    reproduced(tmp_path, said)
+    assert "clusters has 500 rows here, 400 in the stored results" in said
+
+
 def test_it_goes_on_where_it_stopped(tmp_path, said):
     run(SMALL["disk"], folder=tmp_path / "mine", say=said.append)
     before = ledger_path("disk", tmp_path / "mine").read_text()
