@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> None:
             command += ["--rows", str(options.rows), "--columns", str(options.columns)]
             command += ["--kind", options.kind, "--threads", str(threads)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found = json.loads(done.stdout.splitlines()[-1])
+            *stages, last = done.stdout.splitlines()
+            print(*stages, sep="\n", file=sys.stderr)
+            found = json.loads(last)
             (fit, cpu), (transform, _) = found["fit"], found["transform"]
             row = f"| {method} | {threads} | {fit:.0f} | {cpu:.0f} | {found['peak']:.1f} "
             print(row + f"| {transform:.1f} |", flush=True)
