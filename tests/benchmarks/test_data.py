@@ -226,11 +226,15 @@ def test_what_is_missing_is_named_with_a_way_to_get_it(name, tmp_path):
         ) as caught:
             data.load(name, data_dir=folder)
     route = str(caught.value).split("FINSLER_DATA")[1]
-    if name in classified.IMAGES:
+    if name in downloads.OPENML:
         assert "fetch_openml" in route
         assert "no network in tests" in route
+    elif name in classified.IMAGES:
+        assert "images-idx3-ubyte" in route or "cifar-10" in route
     elif name in classified.FEATURES:
-        assert f"torchvision_features {name} feat_{name}.npz" in route
+        made_of = {"caltech101_objects": "caltech101", "flowers102_train": "flowers102"}
+        of = made_of.get(name, name)
+        assert f"torchvision_features {of} feat_{of}.npz" in route
     else:
         assert len(route) > 30
 
