@@ -22,8 +22,9 @@ __all__ = [
 
 BUNDLED = {"iris": load_iris, "digits": load_digits}
 # The local file of each set of images. OpenML gives the same rows, except of EMNIST-Balanced:
-# the file holds 9,424 of its 131,600 images, and of OpenML's as many are taken. The publishers' own files are read as well, see
-# `official`. The paper has the training images: kmnist_train, emnist, emnist_balanced_train.
+# the file holds 9,424 of its 131,600 images, and of OpenML's as many are taken. The publishers'
+# own files are read as well, see `official`. The paper has the training images: kmnist_train,
+# emnist, emnist_balanced_train.
 IMAGES = {
     "mnist": "mnist",
     "fashion_mnist": "fashion_mnist",
