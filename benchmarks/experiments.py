@@ -17,6 +17,10 @@ def finsler(family: str, drifts=DRIFTS, dimension: int = 3, extension: str = "")
     return tuple(f"{family}_{drift:g}_{dimension}d{extension}" for drift in drifts)
 
 
+def extended(methods: tuple[str, ...], k: int) -> tuple[str, ...]:
+    return tuple(f"{method}+k{k}" for method in methods)
+
+
 class Cell(NamedTuple):
     """One run."""
 
@@ -56,7 +60,11 @@ LARGE = (
     "caltech101",
     "flowers102",
 )
+# The paper's t-SNE has numbers for these; digits are ours.
+TSNE_LARGE = ("imagenette", "caltech101", "flowers102")
 HEIGHT_DRIFTS = (0.1, 0.5, 0.9)
+PAPER_UMAP_HEIGHTS = ("paper_umap_0.5_3d", "paper_umap_one_sided_0.5_3d")
+PAPER_HEIGHTS = (*PAPER_UMAP_HEIGHTS, "paper_tsne_0.5_3d", "paper_tsne_wide_0.5_3d")
 DROP_IN_DRIFTS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9)
 DROP_IN_DATA = (
     "digits", "dtd10", "mnist:10000", "fashion_mnist:10000", "kmnist:10000", "emnist_balanced",
@@ -76,10 +84,11 @@ EXPERIMENTS = {
             "spacing_1d",
             "isomap_2d", "isomap_3d", "umap_2d", "umap_3d", "tsne_2d", "tsne_3d",
             *finsler("finsler_mds", HEIGHT_DRIFTS), "finsler_mds_0.5_2d",
-            "finsler_mds_gd_0.5_3d", "printed_mds_0.5_3d",
+            "paper_mds_gd_0.5_3d", "printed_mds_0.5_3d",
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)), "finsler_umap_0.5_2d",
             "one_sided_umap_0.5_3d", "free_umap_0.5_3d",
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)), "finsler_tsne_0.5_2d",
+            *PAPER_HEIGHTS,
         ),
         redrawn=True, seeds=3, slow_data=("disk:3000",),
     ),
@@ -89,10 +98,11 @@ EXPERIMENTS = {
         (
             "spacing_1d",
             "isomap_2d", "isomap_3d", "umap_2d", "umap_3d", "tsne_2d", "tsne_3d",
-            *finsler("finsler_mds", HEIGHT_DRIFTS), "finsler_mds_gd_0.5_3d", "printed_mds_0.5_3d",
+            *finsler("finsler_mds", HEIGHT_DRIFTS), "paper_mds_gd_0.5_3d", "printed_mds_0.5_3d",
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)),
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS), extension="+k50"),
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)),
+            *PAPER_HEIGHTS, *extended(PAPER_UMAP_HEIGHTS, 50),
         ),
         redrawn=True, seeds=3,
     ),
@@ -102,10 +112,11 @@ EXPERIMENTS = {
         (
             "spacing_1d",
             "isomap_2d", "isomap_3d", "umap_2d", "umap_3d", "tsne_2d", "tsne_3d",
-            *finsler("finsler_mds", HEIGHT_DRIFTS), "finsler_mds_gd_0.5_3d", "printed_mds_0.5_3d",
+            *finsler("finsler_mds", HEIGHT_DRIFTS), "paper_mds_gd_0.5_3d", "printed_mds_0.5_3d",
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)),
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS), extension="+k300"),
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)),
+            *PAPER_HEIGHTS, *extended(PAPER_UMAP_HEIGHTS, 300),
         ),
         redrawn=True,
     ),
@@ -119,6 +130,7 @@ EXPERIMENTS = {
             *finsler("finsler_mds", HEIGHT_DRIFTS),
             *finsler("finsler_umap", (0.01, *HEIGHT_DRIFTS)),
             *finsler("finsler_tsne", (0.01, *HEIGHT_DRIFTS)),
+            "paper_mds_gd_0.5_3d", *PAPER_HEIGHTS,
         ),
         seeds=3,
     ),
@@ -153,15 +165,30 @@ EXPERIMENTS = {
         (*SMALL, *LARGE),
         (
             "umap_2d", "umap_3d", "harmonic_umap_2d", "harmonic_umap_3d",
-            *finsler("finsler_umap"),
+            *finsler("finsler_umap", (0.0, *PAPER_DRIFTS)),
         ),
-        slow_data=LARGE,
+        seeds=5, slow_data=LARGE,
+    ),
+    "paper_umap": Experiment(
+        "The paper's own Finsler UMAP, with negatives of both kinds",
+        (*SMALL, *LARGE),
+        (*finsler("paper_umap", PAPER_DRIFTS), "paper_umap_one_sided_0.5_3d"),
+        seeds=5, slow_data=LARGE,
+    ),
+    "paper_tsne": Experiment(
+        "The paper's own Finsler t-SNE, on 15 neighbours and on 90",
+        (*SMALL, *TSNE_LARGE),
+        (
+            "paper_tsne_parent_2d", "paper_tsne_parent_3d",
+            *finsler("paper_tsne", PAPER_DRIFTS), *finsler("paper_tsne_wide", PAPER_DRIFTS),
+        ),
+        slow_data=TSNE_LARGE,
     ),
     "tsne": Experiment(
         "Label agreement of the t-SNE family, with the controls in three dimensions",
         (*SMALL, *LARGE),
-        ("tsne_2d", "tsne_3d", *finsler("finsler_tsne")),
-        slow_data=LARGE,
+        ("tsne_2d", "tsne_3d", *finsler("finsler_tsne", (0.0, *PAPER_DRIFTS))),
+        seeds=5, slow_data=LARGE,
     ),
     "full_size": Experiment(
         "The main methods of the UMAP family on all 60,000 rows",

@@ -51,6 +51,7 @@ SCORES = {
     "explained": ("explained", 1),
     "density_height": ("height, local scale", 1),
     "density_axis": ("best axis, local scale", 0),
+    "height_spread": ("spread of the height", 0),
     "procrustes": ("Procrustes", -1),
     "height_order": ("height, label order (τ)", 1),
     "stress": ("stress", -1),
@@ -98,6 +99,8 @@ def score(embedded: Embedded, problem: Problem) -> dict[str, float]:
         scores |= classifier_scores(Y, labels)
     if places:
         scores |= neighborhood_scores(Y, problem)
+    if embedded.has_height and Y.shape[1] > 1 and problem.dataset.truth and not problem.directed:
+        scores["height_spread"] = height_spread(Y)
     return scores | height_scores(embedded, Y, problem) | truth_scores(embedded, Y, problem)
 
 
@@ -193,6 +196,12 @@ def height_scores(embedded: Embedded, Y, problem: Problem) -> dict[str, float]:
         return scores
     name = "density_height" if embedded.has_height else "density_axis"
     return scores | {name: _likeness(embedded, Y, problem.spacing)}
+
+
+def height_spread(Y) -> float:
+    """Standard deviation of the height in units of that of a map column; near 0 is flat."""
+    deviations = Y.std(axis=0)
+    return float(deviations[-1] / np.sqrt(np.mean(deviations[:-1] ** 2)))
 
 
 def truth_scores(embedded: Embedded, Y, problem: Problem) -> dict[str, float]:

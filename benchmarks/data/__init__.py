@@ -3,8 +3,10 @@
     load("mnist:10000", data_dir="…")
 
 Some are generated, some come with scikit-learn; the others are npz files in ``--data-dir`` or the
-environment variable FINSLER_DATA, and MNIST and its relatives are fetched from OpenML if there is
-no such file. Nothing is replaced silently: what is missing is named, with the way to get it.
+environment variable FINSLER_DATA. MNIST and its relatives are also read from their publishers'
+files, and fetched from OpenML if there are none. Nothing is replaced silently: what is missing is
+named, with the way to get it. README.md in this folder says which of the paper's sets were at hand;
+``python -m benchmarks.data`` looks which are.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ __all__ = ["Dataset", "blobs", "disk", "known_names", "labelled", "load", "load_
 
 class _Entry(NamedTuple):
     loader: Callable[..., Dataset]
-    # Which of size, seed and data_dir the loader takes, and the size where none is given.
+    # Which of size, seed, data_dir and download the loader takes, and the size where none is given.
     takes: tuple[str, ...]
     size: int | None = None
 
@@ -40,7 +42,10 @@ def _entries() -> dict[str, _Entry]:
         "clusters": _Entry(synthetic.load_clusters, generated, 500),
         "blobs": _Entry(synthetic.load_blobs, generated, 10_000),
     }
-    entries |= {n: _Entry(partial(classified.load_images, n), sampled) for n in classified.IMAGES}
+    entries |= {
+        n: _Entry(partial(classified.load_images, n), (*sampled, "download"))
+        for n in classified.IMAGES
+    }
     entries |= {
         n: _Entry(partial(classified.load_features, n), sampled) for n in classified.FEATURES
     }
@@ -64,13 +69,16 @@ def known_names() -> tuple[str, ...]:
     return tuple(_ENTRIES)
 
 
-def load(spec: str, *, data_dir: str | None = None, seed: int = 0) -> Dataset:
+def load(
+    spec: str, *, data_dir: str | None = None, seed: int = 0, download: bool = True
+) -> Dataset:
     """The data set NAME or NAME:SIZE.
 
     SIZE is the number of points of generated data (of the Swiss roll, the number its grid is made
     from), of cities (the largest ones) and of places with zip codes, and of a stratified sample of
     data with classes, whose rows are the same for every seed. ``seed`` draws clusters and blobs
     and shuffles the rows of the disk and the Swiss roll; other rows are in the order of their file.
+    Without ``download`` images that are not in ``data_dir`` are missing.
     """
     name, colon, digits = spec.partition(":")
     if name not in _ENTRIES:
@@ -80,5 +88,6 @@ def load(spec: str, *, data_dir: str | None = None, seed: int = 0) -> Dataset:
         raise ValueError(f"{name} has one size only: ask for {name!r}, not {spec!r}.")
     if colon and not (digits.isdecimal() and int(digits) > 0):
         raise ValueError(f"The size in {spec!r} must be a positive number, as in '{name}:1000'.")
-    given = {"size": int(digits) if colon else entry.size, "data_dir": data_dir, "seed": seed}
+    size = int(digits) if colon else entry.size
+    given = {"size": size, "data_dir": data_dir, "seed": seed, "download": download}
     return replace(entry.loader(**{key: given[key] for key in entry.takes}), name=spec)

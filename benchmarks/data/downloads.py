@@ -61,6 +61,9 @@ OPENML = {
         slice(60_000, 70_000),
         "b261a157ded5e2973938c34468741461b8ce1e598bcbab78df91503860f977f1",
     ),
+    "kmnist_train": OpenMLImages(
+        {"name": "Kuzushiji-MNIST", "version": 1}, 70_000, 10, slice(0, 60_000), None
+    ),
     "emnist_balanced": OpenMLImages({"data_id": 41039}, 131_600, 47, slice(0, 131_600), None),
 }
 

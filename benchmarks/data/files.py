@@ -1,6 +1,8 @@
 """Local npz files, looked for in ``--data-dir`` or the environment variable FINSLER_DATA.
 
-Nothing is replaced silently: what is missing is named.
+Instead of ``NAME.npz`` there may be a folder ``NAME`` with ``X.npy``, ``y.npy`` and so on, which
+is read only as far as it is used: the way for features that do not fit into memory twice. Nothing
+is replaced silently: what is missing is named.
 """
 
 from __future__ import annotations
@@ -24,10 +26,14 @@ __all__ = [
 
 
 def find(file: str, data_dir: str | None) -> Path | None:
-    """The path of ``file``.npz in the data folder, None if there is no such file."""
+    """``file``.npz in the data folder, or a folder of npy files; None if there is neither."""
     folder = data_dir or os.environ.get("FINSLER_DATA")
-    path = Path(folder or ".") / f"{file}.npz"
-    return path if folder and path.is_file() else None
+    if not folder:
+        return None
+    archive, arrays = Path(folder) / f"{file}.npz", Path(folder) / file
+    if archive.is_file():
+        return archive
+    return arrays if (arrays / "X.npy").is_file() else None
 
 
 def missing(file: str, route: str) -> FileNotFoundError:
@@ -45,14 +51,24 @@ def read(
     path = find(file, data_dir)
     if path is None:
         raise missing(file, route)
+    if path.is_dir():
+        mapped = {array.stem: array for array in sorted(path.glob("*.npy"))}
+        _require(path, keys, list(mapped))
+        wanted = [key for key in (*keys, *optional) if key in mapped]
+        return {key: np.load(mapped[key], mmap_mode="r") for key in wanted}
     with np.load(path) as stored:
-        absent = [key for key in keys if key not in stored.files]
-        if absent:
-            raise ValueError(
-                f"{path} has no array {', '.join(map(repr, absent))}; it holds "
-                f"{', '.join(map(repr, stored.files)) or 'nothing'}."
-            )
-        return {key: stored[key] for key in (*keys, *optional) if key in stored.files}
+        _require(path, keys, stored.files)
+        wanted = [key for key in (*keys, *optional) if key in stored.files]
+        return {key: stored[key] for key in wanted}
+
+
+def _require(path: Path, keys: tuple[str, ...], held: list[str]) -> None:
+    absent = [key for key in keys if key not in held]
+    if absent:
+        raise ValueError(
+            f"{path} has no array {', '.join(map(repr, absent))}; it holds "
+            f"{', '.join(map(repr, held)) or 'nothing'}."
+        )
 
 
 def check_rows(file: str, n: int, *, finite: bool = True, **columns: np.ndarray) -> None:

@@ -123,6 +123,31 @@ FAMILIES = {
     "printed_mds": Family(
         "mds_family:printed", "Finsler MDS, as printed", True, False, seconds=1.0, growth=2.0
     ),
+    "paper_umap": Family(
+        "paper_family:umap", "Finsler UMAP of the paper", has_drift=True, seconds=0.6
+    ),
+    "paper_umap_one_sided": Family(
+        "paper_family:umap_one_sided",
+        "Finsler UMAP of the paper, one-sided negatives",
+        has_drift=True,
+        seconds=0.6,
+    ),
+    "paper_tsne": Family(
+        "paper_family:tsne", "Finsler t-SNE of the paper", True, random=False, seconds=2.5
+    ),
+    "paper_tsne_wide": Family(
+        "paper_family:tsne_wide",
+        "Finsler t-SNE of the paper, 90 neighbours",
+        has_drift=True,
+        random=False,
+        seconds=2.5,
+    ),
+    "paper_tsne_parent": Family(
+        "paper_family:tsne_parent", "t-SNE of the paper", random=False, seconds=2.5
+    ),
+    "paper_mds_gd": Family(
+        "paper_family:mds_gd", "Finsler MDS of the paper, GD", True, False, seconds=1.0, growth=2.0
+    ),
     "poincare": Family("poincare_family:poincare", "Poincaré map", seconds=10.0, growth=2.0),
     "spacing": Family("mds_family:spacing", "local scale itself", random=False, seconds=0.01),
 }

@@ -44,7 +44,7 @@ def free(problem: Problem, request: Request, seed: int) -> Embedded:
     FinslerUMAP itself holds the height at zero while the map settles; a start that has all
     columns leaves nothing to hold.
     """
-    start = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, n_epochs=0).embedding_
+    start = fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, n_epochs=0).embedding_
     return _ours(FinslerUMAP, problem, request, seed, init=np.asarray(start))
 
 
@@ -60,12 +60,12 @@ def free_axis(problem: Problem, request: Request, seed: int) -> Embedded:
 
 def harmonic(problem: Problem, request: Request, seed: int) -> Embedded:
     """One symmetric scale per edge, in Euclidean space."""
-    model = _fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, affinity="harmonic")
+    model = fitted(FinslerUMAP, problem, request, seed, omega_norm=0.0, affinity="harmonic")
     return Embedded(np.asarray(model.embedding_))
 
 
 def _ours(estimator, problem: Problem, request: Request, seed: int, **options) -> Embedded:
-    model = _fitted(estimator, problem, request, seed, omega_norm=request.omega, **options)
+    model = fitted(estimator, problem, request, seed, omega_norm=request.omega, **options)
     scores = {"omega": model.omega_norm_, "loss": model.loss_.value}
     if model.omega_norm_ > 0:
         scores["loss_opposite"] = _loss_opposite(model)
@@ -90,7 +90,7 @@ def _loss_opposite(model) -> float:
     ).value
 
 
-def _fitted(estimator, problem: Problem, request: Request, seed: int, **options):
+def fitted(estimator, problem: Problem, request: Request, seed: int, **options):
     model = estimator(
         n_components=request.dimension,
         geodesic_neighbors=request.extension,

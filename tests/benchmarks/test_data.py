@@ -226,11 +226,15 @@ def test_what_is_missing_is_named_with_a_way_to_get_it(name, tmp_path):
         ) as caught:
             data.load(name, data_dir=folder)
     route = str(caught.value).split("FINSLER_DATA")[1]
-    if name in classified.IMAGES:
+    if name in downloads.OPENML:
         assert "fetch_openml" in route
         assert "no network in tests" in route
+    elif name in classified.IMAGES:
+        assert "images-idx3-ubyte" in route or "cifar-10" in route
     elif name in classified.FEATURES:
-        assert f"torchvision_features {name} feat_{name}.npz" in route
+        made_of = {"caltech101_objects": "caltech101", "flowers102_train": "flowers102"}
+        of = made_of.get(name, name)
+        assert f"torchvision_features {of} feat_{of}.npz" in route
     else:
         assert len(route) > 30
 
@@ -281,6 +285,16 @@ def test_images_are_fetched_and_checked(openml, tmp_path):
     assert fetched.X.dtype == np.float32
     assert np.array_equal(fetched.labels, openml.target[40:].astype(int))
     assert "sha256" in fetched.source
+
+
+def test_of_a_larger_set_as_many_rows_are_taken_as_the_local_part_has(openml, monkeypatch):
+    whole = downloads.OPENML["kmnist"]._replace(rows=slice(0, 50), sha256=None)
+    monkeypatch.setitem(downloads.OPENML, "kmnist", whole)
+    monkeypatch.setitem(classified.PART_ROWS, "kmnist", 20)
+    assert np.bincount(data.load("kmnist").labels).tolist() == [4] * 5
+    assert len(data.load("kmnist:40").X) == 40
+    monkeypatch.setitem(classified.PART_ROWS, "kmnist", 50)
+    assert len(data.load("kmnist").X) == 50
 
 
 def test_a_local_file_comes_before_the_download(openml, tmp_path):

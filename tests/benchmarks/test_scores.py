@@ -11,6 +11,7 @@ from benchmarks.scores import (
     agreement_scores,
     degenerate,
     height_scores,
+    height_spread,
     score,
     truth_scores,
 )
@@ -42,6 +43,13 @@ def test_a_height_is_left_out_of_the_map():
     assert found["ami_map"] == pytest.approx(1.0)
     assert found["ami"] < 0.5
     assert "density_axis" not in found
+
+
+def test_a_flat_height_has_no_spread():
+    Y = rng.normal(size=(400, 3)) * [3.0, 4.0, 0.5]
+    Y = (Y - Y.mean(axis=0)) / Y.std(axis=0) * [3.0, 4.0, 0.5]
+    assert height_spread(Y) == pytest.approx(0.5 / np.sqrt((9 + 16) / 2))
+    assert height_spread(7 * Y) == pytest.approx(height_spread(Y))
 
 
 def test_agreement_by_chance_is_nought():
