@@ -250,27 +250,6 @@ def _over_data(found: pd.DataFrame, ours: str, parent: str | None, score: str) -
     return np.array([r for r in ratios if np.isfinite(r)])
 
 
-def spread_of_means(runs: Runs) -> str:
-    found = runs["umap"]
-    text = (
-        "## Means with a large deviation\n\n"
-        "The paper's table has 0.750 ± 0.375 over ten runs (Imagenette, UMAP) beside a "
-        "silhouette of 0.830 ± 0.005. Eight runs at 0.9375 and two at 0 have exactly this mean "
-        "and this deviation (of the population, without correction), and a silhouette that does "
-        "not move would mean that the embedding did not change: then the row would count runs "
-        "that failed in scoring, rather than compare embeddings. That reading fits the numbers; "
-        "it is ours, and the paper is not known to say so. "
-    )
-    here = values(found, "imagenette", "umap_2d", "ami")
-    if len(here) > 1:
-        text += (
-            f"Here, with other features, UMAP in two dimensions on Imagenette has an AMI of "
-            f"{here.mean():.3f} ± {here.std(ddof=0):.3f} over {len(here)} runs, between "
-            f"{here.min():.3f} and {here.max():.3f}."
-        )
-    return text
-
-
 def not_run() -> str:
     rows = [
         (name, "`python -m benchmarks.data.torchvision_features " + f"{name} OUT.npz`")
