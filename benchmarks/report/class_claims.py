@@ -35,6 +35,7 @@ from benchmarks.report.finding import (
     of_cases,
 )
 from benchmarks.report.markdown import with_interval
+from benchmarks.scores import SCORES
 from benchmarks.summary import mean_difference
 
 # What is added to a verdict that no single drift reaches.
@@ -128,7 +129,7 @@ def consistency(all_runs: Runs) -> Finding:
             return Finding("", NOT_YET)
         for score in ("ami", "silhouette", "knn5"):
             two, three = (tally(runs, family, BEST, f"{family}_{d}d", score) for d in (2, 3))
-            parts.append(f"{family} {score}: to 2-D {two}; to 3-D {three}")
+            parts.append(f"{family}, {SCORES[score][0]}: to 2-D {two}; to 3-D {three}")
             verdicts.append(verdict(two, three))
             tallies += [two, three]
     worst = min(verdicts, key=rank)

@@ -24,6 +24,13 @@ NEAR_FLAT = 0.2
 CURVED = 0.05
 
 
+def _judged(words: str, parts: list[str], cases: list[bool], note: str = "") -> Finding:
+    """The finding on some cases; nothing is said where there are none."""
+    if not cases:
+        return Finding("", NOT_YET)
+    return Finding(words + "; ".join(parts), of_cases(cases), note)
+
+
 def dense_is_low(all_runs: Runs) -> Finding:
     """Dense regions have the lower height, whatever the method and the data."""
     parts, good = [], []
@@ -35,12 +42,10 @@ def dense_is_low(all_runs: Runs) -> Finding:
             good += [v > 0 for v in known]
             if known:
                 parts.append(f"{data} {', '.join(f'{v:.2f}' for v in known)}")
-    return Finding(
+    words = (
         "Spearman(height, local scale), ω = 0.5, MDS, UMAP, t-SNE; above 0 is dense below sparse: "
-        + "; ".join(parts),
-        of_cases(good),
-        f"{sum(good)} of {len(good)} cases",
     )
+    return _judged(words, parts, good, f"{sum(good)} of {len(good)} cases")
 
 
 def near_flat(all_runs: Runs) -> Finding:
@@ -77,12 +82,21 @@ def parents_in_space(all_runs: Runs) -> Finding:
         hidden += [v < FOLLOWS for v in known.values()]
         if known:
             parts.append(f"{data}: " + ", ".join(f"{t} {v:.2f}" for t, v in known.items()))
-    return Finding(
-        "Best principal axis with the local scale, chosen in hindsight, |Spearman|. "
-        + "; ".join(parts),
-        of_cases(hidden),
-        f"hidden in {sum(hidden)} of {len(hidden)} cases",
-    )
+    words = "Best principal axis with the local scale, chosen in hindsight, |Spearman|. "
+    return _judged(words, parts, hidden, f"hidden in {sum(hidden)} of {len(hidden)} cases")
+
+
+def locally(all_runs: Runs) -> Finding:
+    """On larger disks the height still orders neighbours by density."""
+    runs, parts, good = all_runs["disk"], [], []
+    for data in DISKS[1:]:
+        for title, method in (("UMAP", "finsler_umap"), ("t-SNE", "finsler_tsne")):
+            signs = {w: middle(runs, data, f"{method}_{w}_3d", "sign") for w in ("0.01", "0.5")}
+            if np.isfinite(signs["0.5"]):
+                good.append(signs["0.5"] >= FOLLOWS)
+                both = ", ".join(f"{v:.2f} at ω = {w}" for w, v in signs.items())
+                parts.append(f"{data} {title} {both}")
+    return _judged("Share of neighbour pairs in the right order: ", parts, good)
 
 
 def isomap_in_space(all_runs: Runs) -> Finding:
@@ -93,10 +107,7 @@ def isomap_in_space(all_runs: Runs) -> Finding:
         if np.isfinite([flat, space]).all():
             bent.append(space > CURVED)
             parts.append(f"{data} {flat:.3f} and {space:.3f}")
-    return Finding(
-        "Procrustes distance to the disk of Isomap in R² and in R³: " + "; ".join(parts),
-        of_cases(bent),
-    )
+    return _judged("Procrustes distance to the disk of Isomap in R² and in R³: ", parts, bent)
 
 
 def tsne_above_umap(all_runs: Runs) -> Finding:
@@ -111,11 +122,8 @@ def tsne_above_umap(all_runs: Runs) -> Finding:
             if np.isfinite([a, b]).all():
                 good.append(a < b)
                 parts.append(f"{data} {title} {a:.3f} and {b:.3f}")
-    return Finding(
-        "Procrustes distance of the map to the disk, t-SNE and UMAP: " + "; ".join(parts),
-        of_cases(good),
-        f"{sum(good)} of {len(good)} cases",
-    )
+    words = "Procrustes distance of the map to the disk, t-SNE and UMAP: "
+    return _judged(words, parts, good, f"{sum(good)} of {len(good)} cases")
 
 
 def poor_parents(all_runs: Runs) -> Finding:
@@ -126,11 +134,10 @@ def poor_parents(all_runs: Runs) -> Finding:
         if np.isfinite(found).all():
             good += [found[0] <= CURVED, found[1] > CURVED, found[2] > CURVED]
             parts.append(f"{data} {', '.join(f'{v:.3f}' for v in found)}")
-    return Finding(
-        f"Procrustes distance to the disk of Isomap, UMAP, t-SNE (below {CURVED} is a disk to the "
-        "eye): " + "; ".join(parts),
-        of_cases(good),
+    words = (
+        f"Procrustes distance to the disk of Isomap, UMAP, t-SNE (up to {CURVED} is called good): "
     )
+    return _judged(words, parts, good)
 
 
 def descent(all_runs: Runs) -> Finding:
@@ -144,12 +151,8 @@ def descent(all_runs: Runs) -> Finding:
             if np.isfinite(pair).all():
                 good.append(pair[0] <= 1.1 * pair[1])
                 parts.append(f"{data} {pair[0]:.4f} and {pair[1]:.4f}")
-    return Finding(
-        "Final stress of 100 epochs of Adam with the paper's settings and of the factored SMACOF, "
-        "ω = 0.5: " + "; ".join(parts),
-        of_cases(good),
-        f"within a tenth of SMACOF in {sum(good)} of {len(good)} cases",
-    )
+    words = "Final stress of 100 epochs of Adam, as in the paper, and of factored SMACOF, ω = 0.5: "
+    return _judged(words, parts, good, f"within a tenth in {sum(good)} of {len(good)} cases")
 
 
 def no_hierarchy(all_runs: Runs) -> Finding:
@@ -160,11 +163,9 @@ def no_hierarchy(all_runs: Runs) -> Finding:
         for m in ("isomap_2d", "umap_2d", "tsne_2d", "isomap_3d", "umap_3d", "tsne_3d")
     }
     known = {t: v for t, v in found.items() if np.isfinite(v)}
-    return Finding(
-        "Best principal axis with the local scale, in hindsight: "
-        + ", ".join(f"{t} {v:.2f}" for t, v in known.items()),
-        of_cases([v < FOLLOWS for v in known.values()]),
-    )
+    parts = [f"{t} {v:.2f}" for t, v in known.items()]
+    words = "Best principal axis with the local scale, in hindsight: "
+    return _judged(words, parts, [v < FOLLOWS for v in known.values()])
 
 
 def cities_by_others(all_runs: Runs) -> Finding:
@@ -184,12 +185,14 @@ def cities_by_others(all_runs: Runs) -> Finding:
     cases += [v >= FOLLOWS for v in shown.values() if np.isfinite(v)]
     if np.isfinite(slide):
         cases.append(slide >= FOLLOWS)
+    if not cases:
+        return Finding("", NOT_YET)
     return Finding(
         "Spearman with the local scale. Best axis of symmetric methods: "
         + ", ".join(f"{t} {v:.2f}" for t, v in missed.items() if np.isfinite(v))
         + ". Height of asymmetric ones: "
         + ", ".join(f"{t} {v:.2f}" for t, v in shown.items() if np.isfinite(v))
-        + (f". Slide vector: {slide:.2f} of pairs in the right order" if cases else ""),
+        + f". Slide vector: {slide:.2f} of pairs in the right order",
         of_cases(cases),
         f"{sum(cases)} of {len(cases)} cases",
     )
@@ -206,9 +209,8 @@ def preserved_manifold(all_runs: Runs) -> Finding:
         if np.isfinite([plain, far]).all():
             good.append(far < plain)
             parts.append(f"ω = {w}: {plain:.2f} → {far:.2f}")
-    return Finding(
-        "Procrustes distance of the map to the sheet without → with k⁺ = 50: " + ", ".join(parts),
-        of_cases(good),
+    return _judged(
+        "Procrustes distance of the map to the sheet without → with k⁺ = 50: ", parts, good
     )
 
 

@@ -118,7 +118,7 @@ def side_by_side(runs: Runs) -> str:
         "## The paper's tables beside ours\n",
         "Mean ± standard deviation (of the population) over runs; *best*: the one of the four "
         "drifts with the highest mean AMI, as in the paper, and its ω here. *Without failed runs*: "
-        "the paper's difference after the runs at AMI 0 are left out (next section). *Median*: "
+        "the paper's difference after the runs at AMI 0 are left out (section above). *Median*: "
         "our paired difference with its 95 % interval. *As written*: the paper's update rules run "
         "here, best of four less the parent. Features, sample sizes and classifiers differ (ours: "
         "10,000 rows of the MNIST kind, ten classes of DTD, features of a smaller network), so "
