@@ -111,7 +111,7 @@ def digits(out: Path) -> FinslerUMAP:
     X, digit = load_digits(return_X_y=True)
     model = FinslerUMAP(random_state=0).fit(X)
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.4), layout="constrained")
-    plot_map(model, color=digit, label="digit", relief=False, ax=axes[0])
+    plot_map(model, color=digit, label="digit", ax=axes[0])
     plot_map(model, ax=axes[1])
     plot_profile(model, "local_scale", color=digit, ax=axes[2])
     axes[2].get_legend().remove()

@@ -35,7 +35,7 @@ __all__ = [
 DRIFTS = (0.3, 0.5, 0.7, 0.9)
 # Share of the neighbours kept before the drift acted that may be lost.
 TOLERANCE = 0.1
-# Below this share of rightly ordered edges the height is not worth reading.
+# Below this share of correctly ordered edges the height is not worth reading.
 MEANINGFUL_SIGN = 0.6
 # From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
 # mistake.
@@ -93,8 +93,8 @@ def warn_of_chance(
     advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
     warn(
         f"With omega_norm={omega_norm:g} the height says next to nothing about the asymmetry of "
-        f"the data: it orders {fidelity.sign:.0%} of the pairs rightly, 50% is chance. Read it as "
-        f"one more map column{advice}.",
+        f"the data: it orders {fidelity.sign:.0%} of the pairs correctly, 50% is chance. Read it "
+        f"as one more map column{advice}.",
         ChanceWarning,
     )
 

@@ -21,7 +21,7 @@ print(model.skew_fidelity_)
 # height can be trusted.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-plot_map(model, color=digit, label="digit", relief=False, ax=left)
+plot_map(model, color=digit, label="digit", ax=left)
 plot_map(model, ax=right)
 
 # %%

@@ -43,5 +43,5 @@ for name, height in zip(
 # Edges lead downhill: the sensory neurons lie highest, the motor neurons lowest.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-plot_map(model, color=layers[layer], relief=False, ax=left)
+plot_map(model, color=layers[layer], ax=left)
 plot_profile(model, color=layers[layer], ax=right)

@@ -27,8 +27,9 @@ def demo(options, interrupts: Interrupts) -> int:
     seconds = time.perf_counter() - started
     interrupts.check()
     with picture(2) as (left, right):
-        plot_map(model, color=digit, ax=left).set_title("map, coloured by digit")
-        plot_map(model, ax=right).set_title(f"map, coloured by height (ω = {options.omega_norm:g})")
+        plot_map(model, color=digit, label="digit", ax=left).set_title("")
+        plot_map(model, ax=right)
+        left.figure.suptitle(f"scikit-learn's digits, ω = {options.omega_norm:g}")
     interrupts.written.append(options.output)
     print(
         f"Embedded {len(X)} digits in {seconds:.1f} s at omega_norm={options.omega_norm:g}; "

@@ -36,6 +36,8 @@ PAGES = ("html", "htm")
 COORDINATES = ("x", "y", "height")
 # With these a spreadsheet begins a formula; a tab or return in front is skipped by some.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Inches of one panel, and dots per inch: two panels fill a slide, with letters that can be read.
+PANEL, DPI = (6.0, 5.0), 200
 # As in `finsler_ext.plot`, which takes too long to import for a look at the options.
 MOST_DOTS, MOST_IN_A_PAGE = 100_000, 500_000
 
@@ -176,8 +178,9 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
             draw(model, color=colors_of(label), label=label_name, ax=axes[0])
+            axes[0].set_title("")  # the picture beside it says how far to trust the height
         draw(model, ax=axes[-1])
-        axes[0].set_title(title)
+        axes[0].figure.suptitle(title)
 
 
 def save_figure(path) -> Callable:
@@ -191,10 +194,10 @@ def save_figure(path) -> Callable:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(6.7 * panels, 5.4), layout="constrained")
+        figure = Figure(figsize=(PANEL[0] * panels, PANEL[1]), layout="constrained")
         FigureCanvasAgg(figure)  # needs no display, whatever the user's settings
         yield figure.subplots(1, panels, squeeze=False)[0]
         with replaced(path) as file:
-            figure.savefig(file, dpi=110)
+            figure.savefig(file, dpi=DPI)
 
     return figure_of

@@ -27,6 +27,7 @@ from finsler_ext.construct.symmetry import is_directed, is_symmetric
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
 from finsler_ext.drift import check_drift_parameter, warn_of_chance
 from finsler_ext.estimators._base import FinslerEstimator
+from finsler_ext.estimators._tsne.embedding import FinslerEmbedding
 from finsler_ext.estimators._tsne.start import initial_embedding
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import (
@@ -94,7 +95,8 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and
     attributes are those of `finsler_ext.FinslerTSNE`. `fit` and `prepare_initial` return an
     `openTSNE.TSNEEmbedding`: it can be optimised in phases of one's own (``optimize``), takes new
-    points (``transform``, ``prepare_partial``) and is pickled as usual.
+    points (``transform``, ``prepare_partial``) and is pickled as usual. Its ``skew_fidelity_``
+    says how faithfully the height shows the asymmetry of the data, at its present positions.
 
     Examples
     --------
@@ -183,7 +185,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         omega_norm = self._space().check_drift(self.omega_norm)
         start, mode, _ = self._positions(problem, omega_norm)
         self.height_ = HELD if mode == HELD else FREE
-        self.omega_norm_ = omega_norm
+        self.omega_norm_, self.asymmetry_ = omega_norm, self._asymmetry(problem)
         self.embedding_ = self._build(problem.affinities, start, omega_norm)
         return self.embedding_
 
@@ -260,7 +262,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
             )
             # "auto" stays "auto": it decides anew when a layout outgrows its grid
             gradient = FinslerGradient(omega_norm, gradient, self._space())
-        return TSNEEmbedding(
+        embedding = TSNEEmbedding(
             start,
             affinities,
             random_state=self.random_state,
@@ -271,6 +273,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
             n_jobs=resolve_n_jobs(None) if self.n_jobs is None else self.n_jobs,
             **{name: getattr(self, name) for name in _PASSED_ON},
         )
+        return FinslerEmbedding.of(embedding, self.asymmetry_, omega_norm, self._space())
 
     def _affinities(self, X):
         self._say("Finding directed neighbours")

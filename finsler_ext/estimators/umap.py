@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +38,7 @@ from finsler_ext.estimators._umap.parameters import (
     checked_data,
     upstream_validation,
 )
+from finsler_ext.estimators._umap.plot_hint import HintedEmbedding
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
 from finsler_ext.layout.umap.descent import UmapDescent
@@ -150,6 +152,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     (150, 3)
     """
 
+    embedding_: Any = HintedEmbedding()
     _descent = UmapDescent
     # How the data were moved and scaled; fit replaces it for data that float32 cannot hold.
     _as_fitted = AsFitted()

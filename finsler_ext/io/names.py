@@ -19,6 +19,7 @@ ESTIMATORS = {
     "FinslerUMAP": "finsler_ext.estimators.umap:FinslerUMAP",
     "opentsne.FinslerTSNE": "finsler_ext.estimators.opentsne:FinslerTSNE",
     "openTSNE.TSNEEmbedding": "openTSNE.tsne:TSNEEmbedding",
+    "opentsne.FinslerEmbedding": "finsler_ext.estimators._tsne.embedding:FinslerEmbedding",
 }
 FOREIGN = {
     "openTSNE.Annoy": "openTSNE.nearest_neighbors:Annoy",

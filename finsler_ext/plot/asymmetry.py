@@ -88,6 +88,6 @@ def _title(fidelity) -> str:
     if not fidelity.defined:
         return f"no fidelity: {fidelity.reason}"
     return (
-        f"{fidelity.sign:.0%} of pairs ordered rightly (50% is chance)\n"
+        f"{fidelity.sign:.0%} of pairs ordered correctly (50% is chance)\n"
         f"rank correlation {fidelity.rank:.2f}, explained {fidelity.explained:.0%}"
     )

@@ -131,7 +131,7 @@ def draw_bar(ax, scale, colors: Colors, **keywords):
     return ax.figure.colorbar(scale, ax=ax, **keywords)
 
 
-def draw_legend(ax, colors: Colors, right: float = 1.0, marks: bool = True):
+def draw_legend(ax, colors: Colors, on_the_left: bool = False, marks: bool = True):
     """Names of the categories beside the axes, the most frequent ones if they are many."""
     from matplotlib.lines import Line2D
 
@@ -156,8 +156,8 @@ def draw_legend(ax, colors: Colors, right: float = 1.0, marks: bool = True):
     ax.legend(
         handles=keys,
         title=_short(colors.title) or None,
-        loc="center left",
-        bbox_to_anchor=(right, 0.5),
+        loc="center right" if on_the_left else "center left",
+        bbox_to_anchor=(0.0 if on_the_left else 1.0, 0.5),
         frameon=False,
         ncols=-(-len(keys) // KEYS_PER_COLUMN),
         handletextpad=0.1,

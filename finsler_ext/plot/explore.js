@@ -4,6 +4,8 @@ const LISTED = 100, FADED = 0.15, TURN_MS = 500, NARROW = 700;
 // more dots than this do not turn smoothly: while turning, a sample of about so many is shown
 const SMOOTH = 20000;
 const MOST_NAMES = 200;
+// of the sentence in a saved picture, in pixels: a letter is at most so wide, a line so high
+const LETTER = 8, LINE = 18;
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down"];
 const $ = id => document.getElementById(id);
 const unpack = (text, Type) => new Type(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
@@ -153,7 +155,7 @@ function layout() {
 }
 const config = {
   responsive: true, displaylogo: false, scrollZoom: true, displayModeBar: true,
-  modeBarButtons: [["lasso2d", "select2d", "pan2d", "resetViews", "toImage"]],
+  modeBarButtons: [["lasso2d", "select2d", "pan2d", "resetViews"]],
 };
 let waiting = null;
 function draw() {
@@ -220,8 +222,27 @@ function download() {
 }
 
 // dots drawn by the graphics card are an image in an svg as well; the rest are lines and text
-const picture = format =>
-  Plotly.downloadImage("plot", {format, filename: document.title, scale: format === "png" ? 3 : 1});
+function picture(format) {
+  const {data: traces, layout, clientWidth: width, clientHeight: tall} = $("plot");
+  const magnified = view.lift > 1 && (view.solid || view.tilt > 0);
+  const times = magnified ? ` Heights are drawn ${view.lift} times as large as the map.` : "";
+  const lines = wrapped(data.about + times, width / LETTER), room = lines.length * LINE;
+  // what the height means and how far to trust it leaves the page with the picture
+  const title = {text: lines.map(plain).join("<br>"), font: {size: 13}, x: 0.02, xanchor: "left",
+    y: 1, yref: "container", yanchor: "top", pad: {t: 8}};
+  const margin = {...layout.margin, t: layout.margin.t + room};
+  return Plotly.downloadImage({data: traces, layout: {...layout, title, margin}},
+    {format, filename: document.title, width, height: tall + room, scale: format === "png" ? 3 : 1});
+}
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line && line.length + word.length >= most) lines.push(word);
+    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+  }
+  return lines;
+}
 
 data.colors.forEach((c, k) => $("color").add(new Option(k ? c.name : "height", k)));
 $("lift").max = Math.max(20, data.magnify);

@@ -1,4 +1,4 @@
-"""`explore`: one HTML page with the embedding and plotly in it, to turn, colour and select."""
+"""`explore`: one HTML page with the embedding and plotly in it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def explore(
 ) -> Path:
     """Write a stand-alone page that shows map and side view; it needs no network.
 
-    In the page: turn the map into its side view or look at it in three dimensions, colour by
-    height, labels or local scale, point at dots, draw around some of them to list and download
-    their rows. plotly draws it, and is in the file (5 MB).
+    In the page you can rotate the map into its side view or look at it in three dimensions,
+    colour it by height, labels or local scale, read what is known of a point under the mouse,
+    list and download the rows that you draw around, and save a PNG or SVG picture. plotly draws
+    the page and is in the file (5 MB).
 
     Parameters
     ----------
@@ -85,7 +86,9 @@ def explore(
     scale = getattr(embedding, "local_scale_", None)
     if scale is not None and np.shape(scale) == (shown.n_given,):
         colors.append(Colors(np.log(np.asarray(scale)[shown.rows]), "local scale (log)"))
+    about = _about(colors[0].title, fidelity_words(embedding))
     data = {
+        "about": about,
         "magnify": magnification(shown),
         # the height is the first; a label that was given comes before it
         "start": 0 if labels is None else 1,
@@ -100,7 +103,7 @@ def explore(
     }
     parts = {
         "title": html.escape(encodable(title)),
-        "about": html.escape(_about(colors[0].title, fidelity_words(embedding))),
+        "about": html.escape(about),
         # "<" would let a text of the user's end the script
         "data": encodable(json.dumps(data, ensure_ascii=False)).replace("<", "\\u003c"),
         "plotly": get_plotlyjs(),

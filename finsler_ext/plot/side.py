@@ -16,6 +16,7 @@ from finsler_ext.plot.dots import (
     palette,
 )
 from finsler_ext.plot.shown import magnification, read_colors, read_shown
+from finsler_ext.plot.skew import height_words, write_title
 
 __all__ = ["plot_3d", "plot_profile"]
 
@@ -56,13 +57,14 @@ def plot_profile(
     ax = new_axes(ax, colors)
     draw_dots(ax, across, shown.height, colors)
     ax.set_xlabel(title)
-    ax.set_ylabel("height")
+    ax.set_ylabel(height_words(embedding))
+    write_title(ax, embedding)
     if on_map:
         times = magnification(shown) if magnify is None else magnify
         ax.set_aspect(times, adjustable="datalim")
         ax.apply_aspect()  # now, so that the layout knows the tick labels that will be drawn
         if times != 1:
-            ax.set_ylabel(f"height, drawn {times:g} times as large")
+            ax.set_ylabel(f"{height_words(embedding)}, drawn {times:g} times as large")
     else:
         ax.set_aspect("auto")
     ax.spines[["top", "right"]].set_visible(False)
@@ -129,12 +131,13 @@ def plot_3d(embedding, *, color=None, magnify=None, ax=None, label: str | None =
     else:
         colours = np.array(palette(len(colors.names)), dtype=object)
         ax.scatter(*places.T, c=list(colours[colors.values]), **keywords)
-        draw_legend(ax, colors, right=1.11, marks=False)
-        ax.set_anchor("W")  # room for the legend beside the axis of the height
+        # on the left, because the axis of the height is on the right
+        draw_legend(ax, colors, on_the_left=True, marks=False)
     times = magnification(shown) if magnify is None else magnify
     ax.set_box_aspect(np.maximum(np.ptp(places, axis=0) * (1, 1, times), 1e-12))
     ax.xaxis.set_ticklabels([])
     ax.yaxis.set_ticklabels([])
     ax.zaxis.set_major_locator(plt.MaxNLocator(4))
     ax.set_zlabel("height" if times == 1 else f"height, drawn {times:g} times as large")
+    write_title(ax, embedding)
     return ax

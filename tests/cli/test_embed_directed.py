@@ -11,7 +11,7 @@ import scipy.sparse
 from finsler_ext.cli import main
 from tests.directed_data import NAMES, edges, planted, towns, twice
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "directed.md").read_text()
 
 
 @pytest.fixture
@@ -236,9 +236,9 @@ def test_planted_drifts_are_reported(run, kind, omega):
     assert "with 2 columns and" in printed
 
 
-def test_the_example_of_the_readme_reports_what_it_says(run):
+def test_the_example_of_the_guide_reports_what_it_says(run):
     start = "import numpy as np\nfrom finsler_ext import FinslerMDS"
-    code = README[README.index(start) :].partition("```")[0]
+    code = GUIDE[GUIDE.index(start) :].partition("```")[0]
     names: dict = {}
     exec(code, names)
     np.savetxt("times.csv", names["times"], delimiter=",", fmt="%.17g")

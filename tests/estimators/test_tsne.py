@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from finsler_ext import FinslerTSNE
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity, PrecomputedDirected
 from finsler_ext.estimators import opentsne
+from finsler_ext.io import load, save
 from finsler_ext.layout.tsne.gradient import FinslerGradient
 
 QUICK = {"n_iter": 60, "early_exaggeration_iter": 40, "random_state": 0}
@@ -201,6 +202,28 @@ def test_phases_of_ones_own(few_digits):
         late.optimize(n_iter=1, negative_gradient_method="bh")
     free = late.optimize(n_iter=5, negative_gradient_method=FinslerGradient(0.0))
     assert np.isfinite(free).all()
+
+
+def test_an_embedding_knows_how_far_to_trust_its_height(few_digits, tmp_path):
+    X, _ = few_digits
+    maker = opentsne.FinslerTSNE(random_state=0, perplexity=20)
+    start = maker.prepare_initial(X)
+    early = start.optimize(n_iter=40, exaggeration=12)
+    late = early.optimize(n_iter=60)
+    # from the definition: edges of the affinities, scales of both ends, heights of both ends
+    i, j = late.affinities.P.nonzero()
+    scale = np.log(late.affinities.local_scale)
+    rise = np.asarray(late)[j, 2] - np.asarray(late)[i, 2]
+    share = np.mean(np.sign(scale[j] - scale[i]) == np.sign(rise))
+    assert late.skew_fidelity_.sign == pytest.approx(share, abs=0.01)
+    assert late.skew_fidelity_ != early.skew_fidelity_
+    assert early.skew_fidelity_ == start.optimize(n_iter=40, exaggeration=12).skew_fidelity_
+    assert pickle.loads(pickle.dumps(late)).skew_fidelity_ == late.skew_fidelity_
+    save(late, tmp_path / "late.finsler")
+    assert load(tmp_path / "late.finsler").skew_fidelity_ == late.skew_fidelity_
+    assert not hasattr(late[:, :2], "skew_fidelity_")
+    fitted = opentsne.FinslerTSNE(**QUICK)
+    assert fitted.fit(X).skew_fidelity_ == fitted.skew_fidelity_
 
 
 class StopAt(Callback):

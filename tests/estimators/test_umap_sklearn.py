@@ -128,6 +128,34 @@ def test_umaps_plots_show_the_map_plane(few_digits):
         plot.diagnostic(plane, diagnostic_type=kind)
 
 
+def test_umaps_plots_are_told_of_the_map_plane(few_digits):
+    X, _ = few_digits
+    model = quick().fit(X)
+    # umap.plot needs packages that may be missing; what it does first is this
+    names = {"__name__": "umap.plot"}
+    exec("def columns(model): return model.embedding_.shape[1]", names)
+    with pytest.raises(ValueError, match=r"draws two columns.*model\.map_plane\(\)"):
+        names["columns"](model)
+    assert names["columns"](model.map_plane()) == 2
+    assert names["columns"](quick(n_components=2).fit(X)) == 2
+    assert model.embedding_.shape == (200, 3)
+    assert "embedding_" in vars(model)
+    with pytest.raises(AttributeError, match="'FinslerUMAP' object has no attribute 'embedding_'"):
+        quick().embedding_  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_umaps_own_functions_give_the_hint(few_digits):
+    for package in ("datashader", "bokeh", "holoviews", "colorcet", "skimage"):
+        pytest.importorskip(package, reason="umap-learn's plot extra is not installed")
+    from umap import plot
+
+    model = quick().fit(few_digits[0])
+    for draw in (plot.points, plot.connectivity, plot.interactive, plot.diagnostic):
+        with pytest.raises(ValueError, match="map_plane"):
+            draw(model)
+
+
 def test_the_map_plane_shares_the_model_and_does_not_transform(few_digits):
     X, _ = few_digits
     model = quick().fit(X)

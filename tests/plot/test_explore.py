@@ -72,7 +72,7 @@ def test_positions_and_names_are_in_the_page(path, points):
     placed = points[:-1]  # the row without a place is left out
     assert unpacked(data["height"]) == pytest.approx(placed[:, 2])
     assert unpacked(data["rows"], "<i4").tolist() == list(range(64))
-    assert [c["name"] for c in data["colors"]] == ["height: sparse above dense", "kind", "weight"]
+    assert [c["name"] for c in data["colors"]] == ["height", "kind", "weight"]
     xyz = unpacked(data["positions"], "<f4").reshape(-1, 3)
     assert np.ptp(xyz, axis=0) / np.ptp(xyz[:, 0]) == pytest.approx(
         np.ptp(placed, axis=0) / np.ptp(placed[:, 0]), rel=1e-6
@@ -271,6 +271,21 @@ def test_nothing_is_fetched(fresh, path):
 
 
 @needs_browser
+def test_a_saved_picture_says_what_the_page_says(fresh):
+    fresh.run(
+        "Plotly.downloadImage = (plot, how) => { globalThis.saved = Plotly.toImage(plot, how); }, 0"
+    )
+    fresh.run("set({tilt: 90, lift: 3}).then(() => 0)")
+    fresh.click("#svg")
+    drawn = fresh.run("saved.then(image => decodeURIComponent(image))")
+    texts = " ".join(re.findall(r">([^<>]+)</t", drawn))
+    assert "Height. Heights are drawn 3 times as large as the map." in texts
+    fresh.run("set({tilt: 0}).then(() => 0)")
+    fresh.click("#svg")
+    assert "times as large" not in fresh.run("saved.then(image => decodeURIComponent(image))")
+
+
+@needs_browser
 @pytest.mark.parametrize(("kind", "start"), [("png", "data:image/png"), ("svg", "data:image/svg")])
 def test_pictures_are_saved(fresh, kind, start):
     fresh.run(
@@ -351,7 +366,7 @@ def test_frames_and_estimators(tmp_path, few_digits):
     hover = pd.DataFrame({"digit": y, "sum": X.sum(axis=1)})
     data = stored(explore(model, tmp_path / "a.html", labels=y, hover=hover))
     assert [c["name"] for c in data["colors"]] == [
-        "height: sparse above dense",
+        "last column (no drift)",
         "label",
         "local scale (log)",
     ]

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from copy import copy
 
 import matplotlib
 import numpy as np
@@ -69,7 +70,7 @@ def test_dots_lie_on_the_map_and_show_the_height(cloud):
     (shown,) = (c for c in ax.collections if isinstance(c, PathCollection))
     assert np.asarray(shown.get_array()) == pytest.approx(cloud[:, 2])
     assert ax.get_aspect() == 1
-    assert ax.figure.axes[-1].get_ylabel() == "height: sparse above dense"
+    assert ax.figure.axes[-1].get_ylabel() == "height"
 
 
 def test_estimators_arrays_and_frames_give_one_picture(model):
@@ -85,7 +86,7 @@ def test_rows_without_a_place_are_left_out(cloud):
     cloud = cloud.copy()
     cloud[7] = np.nan
     labels = np.arange(300) % 3
-    ax = plot_map(cloud, color=labels, relief=False)
+    ax = plot_map(cloud, color=labels)
     assert len(scattered(ax)) == 299
     assert scattered(plot_profile(cloud)) == pytest.approx(np.delete(cloud, 7, axis=0)[:, [0, 2]])
 
@@ -107,16 +108,6 @@ def test_whole_numbers_are_categories_while_they_are_few(cloud):
     assert plot_map(cloud, color=np.arange(300)).get_legend() is None
     order = [t.get_text() for t in plot_map(cloud, color=np.arange(300) % 11).get_legend().texts]
     assert order == [str(c) for c in range(11)]
-
-
-def test_relief_follows_the_height():
-    x, y = np.random.default_rng(0).uniform(-1, 1, size=(2, 4000))
-    ax = plot_map(np.column_stack([x, y, x]), color=np.arange(4000) % 2, relief=True)
-    lines = [c for c in ax.collections if hasattr(c, "levels") and not c.filled]
-    segments = [seg for c in lines for level in c.allsegs for seg in level if len(seg) > 30]
-    assert segments
-    # contours of height = x are vertical
-    assert max(np.ptp(seg[:, 0]) / np.ptp(seg[:, 1]) for seg in segments) < 0.25
 
 
 def grey(color):
@@ -228,7 +219,7 @@ def test_many_points_become_an_image_of_mean_heights(crowd):
 def test_many_points_mix_the_colours_of_categories(crowd):
     pytest.importorskip("datashader")
     upper = np.random.default_rng(1).uniform(size=len(crowd)) < 0.3
-    ax = plot_map(crowd, color=upper, relief=False)
+    ax = plot_map(crowd, color=upper)
     (image,) = ax.images
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["False", "True"]
     fullest, there, count = fullest_pixel(image, *crowd[:, :2].T)
@@ -311,15 +302,35 @@ def test_the_height_is_named_after_what_it_shows(few_digits, cloud):
     D = np.abs(step) + 0.4 * step + np.linalg.norm(X[:, None, :3] - X[:, :3], axis=2)
     costly, scaled = "height: costly to reach is high", "height: large local scale is high"
     quick = {"random_state": 0, "n_epochs": 30, "metric": "precomputed"}
-    assert words(cloud) == "height: sparse above dense"
+    assert words(cloud) == "height"
+    dense = FinslerUMAP(random_state=0, n_epochs=30).fit(X)
+    assert words(dense) == "height: sparse above dense"
     assert words(FinslerMDS(metric="precomputed").fit(D)) == costly
     assert words(FinslerUMAP(**quick).fit(D)) == costly
     given = FinslerUMAP(random_state=0, n_epochs=30, local_scale=1 + X[:, 20]).fit(X)
     assert words(given) == scaled
-    late = {"relief": True, "height_label": "height: late below early"}
-    relief = plot_map(cloud, color=np.arange(300) % 2, **late)
-    assert relief.figure.axes[-1].get_xlabel() == "height: late below early"
-    assert words(few_digits[0][:, 20:23] + cloud[:200]) == "height: sparse above dense"
+    late = plot_map(cloud, height_label="height: late below early")
+    assert late.figure.axes[-1].get_ylabel() == "height: late below early"
+
+
+def said(ax):
+    return " ".join(ax.get_title().split())
+
+
+def test_every_picture_says_how_far_to_trust_its_height(model, cloud):
+    share = f"the height orders {model.skew_fidelity_.sign:.0%} of the pairs correctly"
+    for draw in (plot_map, plot_profile, plot_3d):
+        assert share in said(draw(model)), draw
+        assert said(draw(cloud)) == ""
+    doubtful = copy(model)
+    doubtful.skew_fidelity_ = model.skew_fidelity_._replace(sign=0.55)
+    doubtful.islands_ = model.islands_._replace(n_parts=2, reason="no law")
+    title = said(plot_map(doubtful))
+    assert "55%" in title
+    assert "read it as one more map column" in title
+    assert "do not compare across gaps" in title
+    doubtful.omega_norm_ = 0.0
+    assert "no drift" in said(plot_map(doubtful))
 
 
 def test_pairs_in_the_shaded_quarters_are_the_sign(model):
