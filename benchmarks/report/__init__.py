@@ -73,14 +73,11 @@ def _in_order(name: str, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _verdicts(found: dict[str, Finding]) -> str:
     """One short line per claim."""
-    rows, group = [], ""
-    for claim in CLAIMS:
-        if claim.group != group:
-            group = claim.group
-            rows.append((f"**{group}**", "", "", ""))
-        verdict = found[claim.name].verdict
-        rows.append((claim.statement, claim.place, f"**{verdict}**", f"[more](#{_anchor(claim)})"))
-    return "## Verdicts\n\n" + table(("claim", "place", "verdict", ""), rows)
+    rows = [
+        (c.group, c.statement, c.place, f"**{found[c.name].verdict}**", f"[more](#{_anchor(c)})")
+        for c in CLAIMS
+    ]
+    return "## Verdicts\n\n" + table(("about", "claim", "place", "verdict", "detail"), rows)
 
 
 def _anchor(claim) -> str:

@@ -46,7 +46,7 @@ from benchmarks.report.speed_tables import tsne_time, umap_time
 
 __all__ = ["CLAIMS", "Claim", "claim"]
 
-LABELS, HEIGHTS, COST, THEORY = "Labels and clusters", "Heights and maps", "Cost", "Mathematics"
+LABELS, HEIGHTS, COST, THEORY = "labels", "heights", "cost", "theory"
 
 
 class Claim(NamedTuple):
