@@ -5,8 +5,10 @@ Flight times with a jet stream
 Flying west takes longer than flying east. Given flying times alone, `FinslerMDS` places the
 airports and finds the direction and the strength of the mean wind.
 
-The times here are simulated, so that the answer is known. The first picture of these pages was made
-in the same way from real ones.
+The times here are simulated, so that the answer is known. The picture of :doc:`/index` was made in
+the same way from flights of four days in January 2015. There the height orders 87 % of all pairs of
+airports by which way takes longer. The data of the US Bureau of Transportation Statistics is not
+part of this package; ``python -m benchmarks.readme_figures`` draws the picture from it.
 """
 
 import matplotlib.pyplot as plt
