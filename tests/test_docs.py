@@ -108,8 +108,9 @@ def test_the_code_of_the_pages_runs(page, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_run(example):
+def test_the_examples_run(example, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(example.parent)  # where the build runs them
     pyplot.switch_backend("Agg")
     runpy.run_path(str(example))
     assert pyplot.get_fignums()

@@ -5,10 +5,7 @@ Flight times with a jet stream
 Flying west takes longer than flying east. Given flying times alone, `FinslerMDS` places the
 airports and finds the direction and the strength of the mean wind.
 
-The times here are simulated, so that the answer is known. The picture of :doc:`/index` was made in
-the same way from flights of four days in January 2015. There the height orders 87 % of all pairs of
-airports by which way takes longer. The data of the US Bureau of Transportation Statistics is not
-part of this package; ``python -m benchmarks.readme_figures`` draws the picture from it.
+The times here are simulated, so that the answer is known. The next example takes real ones.
 """
 
 import matplotlib.pyplot as plt

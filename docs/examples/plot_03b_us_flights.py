@@ -2,10 +2,10 @@
 Flights of four days
 ====================
 
-Median minutes in the air between US airports, 1–4 January 2015, for every direct connection that was
-flown. The table is an edge list with the columns ``from``, ``to`` and ``minutes`` (US Bureau of
-Transportation Statistics; public domain). Where no direct flight exists, ``missing="geodesic"`` takes
-the shortest way.
+Median minutes in the air between US airports, 1–4 January 2015, for every direct connection. The
+table is an edge list with the columns ``from``, ``to`` and ``minutes`` (US Bureau of Transportation
+Statistics; public domain). Where there is no direct flight, ``missing="geodesic"`` takes the
+shortest way.
 """
 
 import matplotlib.pyplot as plt
