@@ -3,7 +3,9 @@
     python -m benchmarks.layout_bandwidth
     python -m benchmarks.layout_bandwidth --rows 10000 100000 --repeats 7
 
-Three measurements, taking turns in one process, with one and two threads; medians of the repeats:
+Three measurements, taking turns in one process, with one and two threads; medians of the repeats.
+Time is processor time over the number of threads: waiting for memory counts, waiting for a turn on
+a shared machine does not.
 
     triad     a = b + s c over arrays that no cache holds, 24 bytes per element: what streams
     gather    rows of a table of N × 3 float32 at random places, by the generator that draws the
@@ -116,10 +118,10 @@ def limit_seconds(touched: Traffic, triad: float, gather: float) -> float:
     return touched.streamed / triad + touched.looked_up / gather
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
+def _seconds(call: Callable[[], object], threads: int) -> float:
+    started = time.process_time()
     call()
-    return time.perf_counter() - started
+    return (time.process_time() - started) / threads
 
 
 class Bench:
@@ -140,18 +142,19 @@ class Bench:
         """Bytes per second."""
         a, b, c = self.triad_arrays
         with RowPool(len(a), threads) as pool:
-            return 24 * len(a) / _seconds(lambda: pool.run(_triad, a, b, c, 3.0))
+            return 24 * len(a) / _seconds(lambda: pool.run(_triad, a, b, c, 3.0), threads)
 
     def gather(self, threads: int) -> float:
         """Rows per second."""
         sums = np.zeros(GATHERED_ROWS, dtype=np.float32)
         with RowPool(GATHERED_ROWS, threads) as pool:
-            return GATHERED_ROWS / _seconds(lambda: pool.run(_gather, self.table, sums, 7))
+            return GATHERED_ROWS / _seconds(lambda: pool.run(_gather, self.table, sums, 7), threads)
 
     def layout(self, threads: int) -> float:
         """Seconds per epoch."""
         self.descent.n_threads = threads
-        run = _seconds(lambda: self.descent.run(self.table, range(self.epochs), omega_norm=0.5))
+        epochs = range(self.epochs)
+        run = _seconds(lambda: self.descent.run(self.table, epochs, omega_norm=0.5), threads)
         return run / self.epochs
 
 
