@@ -7,6 +7,8 @@
     python -m benchmarks recheck --runs 20              run some again: the same numbers?
     python -m benchmarks figures disk                   pictures, in benchmarks/figures
     python -m benchmarks report                         benchmarks/RESULTS.md, from the results
+    python -m benchmarks reproduce --data-dir DIR       all of it from nothing, in one night
+    python -m benchmarks reproduce --quick              the same verdicts on little data
     python -m benchmarks directed stress order field speed --data-dir DIR
     python -m benchmarks upstream --source DIR          umap-learn's or openTSNE's own tests
 
@@ -18,6 +20,7 @@ there is a public route, are downloaded.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -27,6 +30,8 @@ from benchmarks.ledger import RESULTS, Ledger
 FIGURES = Path(__file__).parent / "figures"
 REPORT = Path(__file__).parent / "RESULTS.md"
 DIRECTED = Path(__file__).parent / "DIRECTED.md"
+# Where a reproduction begins from nothing.
+REPRODUCED = Path("reproduced")
 
 
 def overview(folder: Path) -> None:
@@ -83,6 +88,19 @@ def report(options) -> int:
     return 0
 
 
+def reproduce(options) -> int:
+    from benchmarks.reproduce import reproduce
+
+    return reproduce(
+        data_dir=options.data_dir,
+        results=options.results,
+        page=options.page,
+        workers=options.workers,
+        quick=options.quick,
+        figures=options.figures,
+    )
+
+
 def upstream(options) -> int:
     from benchmarks.upstream import report
 
@@ -95,13 +113,39 @@ def directed(options) -> int:
     return main(options)
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _add_reproduce(commands) -> None:
+    six = commands.add_parser("reproduce", help="run everything, write the page, compare")
+    six.add_argument("--data-dir", help="folder of npz files")
+    six.add_argument("--quick", action="store_true", help="some ten minutes, built-in data alone")
+    six.add_argument("--workers", type=int, default=_cores(), help="processes (all cores)")
+    six.add_argument("--figures", type=Path, help="draw the figures, too, into this folder")
+    six.add_argument(
+        "--results",
+        type=Path,
+        default=argparse.SUPPRESS,
+        help=f"folder of its CSV files ({REPRODUCED}, or {REPRODUCED}_quick); "
+        "benchmarks/results completes the stored ones",
+    )
+    six.add_argument("--page", type=Path, help="the page (RESULTS.md in the folder)")
+
+
+def _default_results(options) -> Path:
+    if options.command != "reproduce":
+        return RESULTS
+    return Path(f"{REPRODUCED}_quick") if options.quick else REPRODUCED
+
+
 def main(argv=None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the CSV files")
+    parser.add_argument("--results", type=Path, help="folder of the CSV files")
     commands = parser.add_subparsers(dest="command")
     one = commands.add_parser("run", help="run experiments")
     one.add_argument("experiments", nargs="+", choices=list(EXPERIMENTS), metavar="experiment")
@@ -135,7 +179,10 @@ def main(argv=None) -> int:
     five.add_argument("--seeds", type=int, default=3)
     five.add_argument("--data-dir", help="folder of local copies")
     five.add_argument("--output", type=Path, default=DIRECTED)
+    _add_reproduce(commands)
     options = parser.parse_args(argv)
+    if options.results is None:
+        options.results = _default_results(options)
     if options.command is None:
         overview(options.results)
         return 0
@@ -144,6 +191,7 @@ def main(argv=None) -> int:
         "recheck": recheck,
         "figures": figures,
         "report": report,
+        "reproduce": reproduce,
         "upstream": upstream,
         "directed": directed,
     }[options.command]

@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from benchmarks.neighbor_search import rows_of
+from benchmarks.neighbor_search import KINDS, rows_of
 
 METHODS = ("finsler", "umap")
 NEW_ROWS = 10_000
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--kind", choices=("curved", "blobs"), default="curved")
+    parser.add_argument("--kind", choices=KINDS, default="curved")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--threads", nargs="+", type=int, default=[2])
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> None:
             command += ["--rows", str(options.rows), "--columns", str(options.columns)]
             command += ["--kind", options.kind, "--threads", str(threads)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found = json.loads(done.stdout.splitlines()[-1])
+            *stages, last = done.stdout.splitlines()
+            print(*stages, sep="\n", file=sys.stderr)
+            found = json.loads(last)
             (fit, cpu), (transform, _) = found["fit"], found["transform"]
             row = f"| {method} | {threads} | {fit:.0f} | {cpu:.0f} | {found['peak']:.1f} "
             print(row + f"| {transform:.1f} |", flush=True)

@@ -6,8 +6,9 @@
 Every search runs in a process of its own. ``cold`` is its first search, importing and compiling
 included (with what earlier processes have cached); ``warm`` the second. ``cpu`` is the processor
 time of the warm one. Recall is on 500 rows. ``equal`` says whether one thread gives the same
-neighbours. Rows are a smooth image of 8 hidden variables with noise (``curved``), or 20 round
-groups (``blobs``). faiss, hnswlib and usearch are left out where they are not installed.
+neighbours. Rows are a smooth image of 8 hidden variables with noise (``curved``), 20 round
+groups (``blobs``), or groups of 200 rows that are far from each other (``islands``).
+faiss, hnswlib and usearch are left out where they are not installed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,17 @@ SEED = 0
 LINKS, BUILD, ASK = 16, 100, 100
 
 
+KINDS = ("curved", "blobs", "islands")
+ISLAND_ROWS = 200
+
+
 def rows_of(kind: str, n: int, d: int) -> np.ndarray:
     rng = np.random.default_rng(SEED)
+    if kind == "islands":
+        centres = 20.0 * rng.normal(size=(-(-n // ISLAND_ROWS), d)).astype(np.float32)
+        X = rng.standard_normal((n, d), dtype=np.float32)
+        X += centres[rng.integers(len(centres), size=n)]
+        return X
     if kind == "blobs":
         centres = 2.0 * rng.normal(size=(20, d))
         return (centres[rng.integers(20, size=n)] + rng.normal(size=(n, d))).astype(np.float32)
@@ -179,7 +189,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shapes", nargs="+", default=["20000x50"], metavar="ROWSxCOLUMNS")
     parser.add_argument("--k", nargs="+", type=int, default=[15])
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES))
-    parser.add_argument("--kind", choices=("curved", "blobs"), default="curved")
+    parser.add_argument("--kind", choices=KINDS, default="curved")
     parser.add_argument("--equal", action="store_true", help="compare with one thread")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

@@ -16,7 +16,7 @@ from benchmarks.ledger import FAILED, RESULTS, Ledger, read_runs
 from benchmarks.methods import family_of
 from benchmarks.processor import worker_environment
 
-__all__ = ["expected_seconds", "ledger_path", "open_cells", "run", "run_cell"]
+__all__ = ["clock", "expected_seconds", "ledger_path", "open_cells", "run", "run_cell"]
 
 # Rows of the data sets that are named without a size, for the estimate of what a run costs.
 ROWS = {
@@ -92,16 +92,18 @@ def run(
     folder: Path = RESULTS,
     workers: int = 1,
     avx512: bool = False,
+    times: Path | None = None,
     say=print,
 ) -> None:
     """Run cells and append them to the ledgers of their experiments as they finish.
 
-    ``avx512`` allows workers the instructions that they are held from otherwise.
+    ``avx512`` allows workers the instructions that they are held from otherwise. ``times`` is the
+    folder whose ledgers tell how long runs take, if not ``folder``.
     """
     ledgers = {name: Ledger(ledger_path(name, folder)) for name in {c.experiment for c in todo}}
-    cost = dict(zip(todo, expected_seconds(todo, folder), strict=True))
+    cost = dict(zip(todo, expected_seconds(todo, times or folder), strict=True))
     total = sum(cost.values())
-    say(f"{len(todo)} runs, about {_clock(total / workers)} on {workers} core(s)")
+    say(f"{len(todo)} runs, about {clock(total / workers)} on {workers} core(s)")
     if not todo:
         return
     with (
@@ -133,6 +135,7 @@ def _collect(waiting: dict, ledgers: dict[str, Ledger], cost: dict, bar) -> None
         bar.update(min(cost[cell], bar.total - bar.n))
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Minutes or hours, in words."""
     minutes = seconds / 60
     return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

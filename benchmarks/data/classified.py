@@ -22,8 +22,9 @@ __all__ = [
 
 BUNDLED = {"iris": load_iris, "digits": load_digits}
 # The local file of each set of images. OpenML gives the same rows, except of EMNIST-Balanced:
-# the file holds 9,424 of its 131,600 images. The publishers' own files are read as well, see
-# `official`. The paper has the training images: kmnist_train, emnist, emnist_balanced_train.
+# the file holds 9,424 of its 131,600 images, and of OpenML's as many are taken. The publishers'
+# own files are read as well, see `official`. The paper has the training images: kmnist_train,
+# emnist, emnist_balanced_train.
 IMAGES = {
     "mnist": "mnist",
     "fashion_mnist": "fashion_mnist",
@@ -35,6 +36,7 @@ IMAGES = {
     "cifar10_pixels": "cifar10_pixels",
     "cifar100_pixels": "cifar100_pixels",
 }
+PART_ROWS = {"emnist_balanced": 9424}
 FEATURES = {name: f"feat_{name}" for name in TORCHVISION}
 # Caltech101 without the pictures that show none of the 101 objects, as the paper has it.
 FEATURES["caltech101_objects"] = FEATURES["caltech101"]
@@ -74,6 +76,8 @@ def load_images(
     name: str, size: int | None, data_dir: str | None, download: bool = True
 ) -> Dataset:
     X, y, source = _images(name, data_dir, download)
+    if size is None and len(X) > PART_ROWS.get(name, len(X)):
+        size = PART_ROWS[name]
     sample = _sample(X, y, size, source)
     # Converted last: of large sets only the sample is held as float32.
     return Dataset(name, sample.X.astype(np.float32), sample.labels, source=source)

@@ -287,6 +287,16 @@ def test_images_are_fetched_and_checked(openml, tmp_path):
     assert "sha256" in fetched.source
 
 
+def test_of_a_larger_set_as_many_rows_are_taken_as_the_local_part_has(openml, monkeypatch):
+    whole = downloads.OPENML["kmnist"]._replace(rows=slice(0, 50), sha256=None)
+    monkeypatch.setitem(downloads.OPENML, "kmnist", whole)
+    monkeypatch.setitem(classified.PART_ROWS, "kmnist", 20)
+    assert np.bincount(data.load("kmnist").labels).tolist() == [4] * 5
+    assert len(data.load("kmnist:40").X) == 40
+    monkeypatch.setitem(classified.PART_ROWS, "kmnist", 50)
+    assert len(data.load("kmnist").X) == 50
+
+
 def test_a_local_file_comes_before_the_download(openml, tmp_path):
     X, y = images(20, 5)
     np.savez(tmp_path / "kmnist_test10k.npz", X=X, y=y)
