@@ -60,9 +60,18 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, warnings being errors; `nox -s docs -- linkcheck` checks its links."""
+    """The documentation, warnings being errors."""
+    _build_pages(session, "html")
+
+
+@nox.session
+def linkcheck(session: nox.Session) -> None:
+    """Every link of the documentation; needs the network."""
+    _build_pages(session, "linkcheck")
+
+
+def _build_pages(session: nox.Session, builder: str) -> None:
     session.install("-e", ".[docs]")
-    builder = session.posargs[0] if session.posargs else "html"
     session.run("python", "-m", "sphinx", "-W", "-b", builder, "docs", f"docs/_build/{builder}")
 
 

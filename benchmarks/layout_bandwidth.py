@@ -3,7 +3,9 @@
     python -m benchmarks.layout_bandwidth
     python -m benchmarks.layout_bandwidth --rows 10000 100000 --repeats 7
 
-Three measurements, taking turns in one process, with one and two threads; medians of the repeats:
+Three measurements, taking turns in one process, with one and two threads; medians of the repeats.
+Time is processor time over the number of threads: waiting for memory counts, waiting for a turn on
+a shared machine does not.
 
     triad     a = b + s c over arrays that no cache holds, 24 bytes per element: what streams
     gather    rows of a table of N × 3 float32 at random places, by the generator that draws the
@@ -17,6 +19,9 @@ the snapshot of a vertex and its new position. Look-ups: the other end of every 
 either side, and the partners. The limit is the time for the streams at the speed of the triad and
 the look-ups at the speed of the gather, one after the other; the last column is the limit's share
 of the time that the epoch takes. What is missing to 1 is arithmetic: roots, divisions, forces.
+
+The last three columns are where that time goes, by epochs that do less: one in which no edge is due
+(scan), the rest of one without partners (pull), and what the partners add (push).
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -116,10 +122,10 @@ def limit_seconds(touched: Traffic, triad: float, gather: float) -> float:
     return touched.streamed / triad + touched.looked_up / gather
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
+def _seconds(call: Callable[[], object], threads: int) -> float:
+    started = time.process_time()
     call()
-    return time.perf_counter() - started
+    return (time.process_time() - started) / threads
 
 
 class Bench:
@@ -131,47 +137,56 @@ class Bench:
         self.table = rng.normal(size=(n, COLUMNS)).astype(np.float32)
         graph = random_graph(n)
         self.traffic = traffic(graph)
-        self.descent = UmapDescent(
-            graph, n_epochs=EPOCHS, seed=0, negative_sample_rate=NEGATIVES, **SHAPE
-        )
+        options: dict = {"n_epochs": EPOCHS, "seed": 0, **SHAPE}
+        whole = UmapDescent(graph, negative_sample_rate=NEGATIVES, **options)
+        pulls, scan = copy(whole), copy(whole)
+        pulls._negatives = scan._negatives = 0.0
+        never = np.zeros_like(whole._edges.out_rate)
+        scan._edges = whole._edges._replace(out_rate=never, in_rate=never)
+        self.descents = {"whole": whole, "pulls": pulls, "scan": scan}
         self.epochs = max(1, -(-LEAST_EDGES // self.traffic.edges))
 
     def triad(self, threads: int) -> float:
         """Bytes per second."""
         a, b, c = self.triad_arrays
         with RowPool(len(a), threads) as pool:
-            return 24 * len(a) / _seconds(lambda: pool.run(_triad, a, b, c, 3.0))
+            return 24 * len(a) / _seconds(lambda: pool.run(_triad, a, b, c, 3.0), threads)
 
     def gather(self, threads: int) -> float:
         """Rows per second."""
         sums = np.zeros(GATHERED_ROWS, dtype=np.float32)
         with RowPool(GATHERED_ROWS, threads) as pool:
-            return GATHERED_ROWS / _seconds(lambda: pool.run(_gather, self.table, sums, 7))
+            return GATHERED_ROWS / _seconds(lambda: pool.run(_gather, self.table, sums, 7), threads)
 
-    def layout(self, threads: int) -> float:
+    def layout(self, threads: int, kind: str = "whole") -> float:
         """Seconds per epoch."""
-        self.descent.n_threads = threads
-        run = _seconds(lambda: self.descent.run(self.table, range(self.epochs), omega_norm=0.5))
+        descent, epochs = self.descents[kind], range(self.epochs)
+        descent.n_threads = threads
+        run = _seconds(lambda: descent.run(self.table, epochs, omega_norm=0.5), threads)
         return run / self.epochs
 
 
 def measure(n: int, threads: list[int], repeats: int, triad_arrays) -> None:
     """Print a line for every number of threads; the first round compiles and is not counted."""
     bench = Bench(n, triad_arrays)
-    found: dict[int, list[tuple[float, float, float]]] = {t: [] for t in threads}
+    found: dict[int, list[tuple[float, ...]]] = {t: [] for t in threads}
     for turn in range(repeats + 1):
         for t in threads:
-            values = bench.triad(t), bench.gather(t), bench.layout(t)
+            epochs = [bench.layout(t, kind) for kind in bench.descents]
+            values = bench.triad(t), bench.gather(t), *epochs
             if turn:
                 found[t].append(values)
-    edges = bench.traffic.edges
+    touched = bench.traffic
+    edges = touched.edges
     for t in threads:
-        triad, gather, epoch = (statistics.median(v) for v in zip(*found[t], strict=True))
-        limit = limit_seconds(bench.traffic, triad, gather)
+        triad, gather, *times = (statistics.median(v) for v in zip(*found[t], strict=True))
+        limit = 1e9 * limit_seconds(touched, triad, gather) / edges
+        epoch, pulls, scan = (1e9 * seconds / edges for seconds in times)
         print(
-            f"| {n:,} | {t} | {triad / 1e9:.1f} | {gather / 1e6:.0f} | {edges / n:.1f} "
-            f"| {bench.traffic.streamed / edges:.0f} | {bench.traffic.looked_up / edges:.2f} "
-            f"| {1e9 * epoch / edges:.1f} | {1e9 * limit / edges:.1f} | {limit / epoch:.2f} |",
+            f"| {n:,} | {t} | {triad / 1e9:.1f} | {gather / 1e6:.0f} "
+            f"| {touched.streamed / edges:.0f} | {touched.looked_up / edges:.2f} "
+            f"| {epoch:.1f} | {limit:.1f} | {limit / epoch:.2f} "
+            f"| {scan:.1f} | {pulls - scan:.1f} | {epoch - pulls:.1f} |",
             flush=True,
         )
 
@@ -186,10 +201,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     arrays = tuple(np.full(TRIAD_ELEMENTS, float(i)) for i in range(3))
     print(
-        "| rows | threads | triad GB/s | gather 10⁶ rows/s | edges per row | bytes per edge "
-        "| look-ups per edge | ns per edge | limit | limit / time |"
+        "| rows | threads | triad GB/s | gather 10⁶ rows/s | bytes per edge | look-ups per edge "
+        "| ns per edge | limit | limit / time | scan | pull | push |"
     )
-    print("|" + " --- |" * 10, flush=True)
+    print("|" + " --- |" * 12, flush=True)
     for n in options.rows:
         measure(n, options.threads, options.repeats, arrays)
 

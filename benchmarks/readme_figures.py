@@ -116,9 +116,8 @@ def digits(out: Path) -> FinslerUMAP:
     plot_profile(model, "local_scale", color=digit, ax=axes[2])
     axes[2].get_legend().remove()
     axes[2].set_xlabel("local scale: mean distance to the neighbours")
-    titles = ("map, coloured by digit", "the same, coloured by height", "height against scale")
-    for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title, fontsize="medium")
+    axes[0].set_title("")  # the second says how far to trust the height
+    axes[2].set_title("")
     figure.savefig(out, dpi=80)
     print(f"digits: {model.skew_fidelity_}")
     return model

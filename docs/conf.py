@@ -51,7 +51,7 @@ html_title = "finsler_ext"
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -1,6 +1,7 @@
 """The documentation names everything public, its examples are complete, and its code runs."""
 
 import importlib
+import json
 import re
 import runpy
 from pathlib import Path
@@ -56,14 +57,43 @@ def test_there_are_ten_examples_with_a_title_each():
         assert rule == "=" * len(title)
 
 
-def test_pages_link_to_pages_that_exist():
-    for page in DOCS.rglob("*.md"):
-        if "_build" in page.parts or "gallery" in page.parts:
+def written() -> list[Path]:
+    """Every page in Markdown that people read: here, at the top and of the benchmarks."""
+    folders = [ROOT, ROOT / ".github", ROOT / "benchmarks", ROOT / "patches", DOCS, DOCS / "guide"]
+    return [page for folder in folders for page in sorted(folder.glob("*.md"))]
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return re.sub(r"`[^`\n]*`", lambda code: code[0].strip("`").replace("](", "] ("), text)
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to the headings of a page end in, on GitHub as in Sphinx."""
+    headings = re.findall(r"^#+ +(.+?) *$", prose(page), re.M)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in plain}
+
+
+@pytest.mark.parametrize("page", written(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_that_exist(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in target or target.startswith("mailto:"):
             continue
-        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            if "://" not in target and "gallery" not in target:
-                assert (page.parent / target).exists(), (page.name, target)
+        file, _, anchor = target.partition("#")
+        goal = page.parent / file if file else page
+        if "gallery" in goal.parts:  # made by the build from the examples
+            goal = DOCS / "examples" / f"{goal.stem}.py"
+            goal = goal if goal.stem != "index" else goal.with_name("README.rst")
+        assert goal.exists(), target
+        assert not anchor or anchor in anchors(goal), target
+
+
+def test_examples_link_to_pages_that_exist():
+    for example in EXAMPLES:
+        for page in re.findall(r":doc:`/([^`]+)`", example.read_text(encoding="utf-8")):
+            assert (DOCS / f"{page}.md").exists(), (example.name, page)
 
 
 @pytest.mark.slow
@@ -78,9 +108,46 @@ def test_the_code_of_the_pages_runs(page, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_run(example):
+def test_the_examples_run(example, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(example.parent)  # where the build runs them
     pyplot.switch_backend("Agg")
     runpy.run_path(str(example))
     assert pyplot.get_fignums()
     pyplot.close("all")
+
+
+def notebooks():
+    """What `docs/make_notebooks.py` makes, by the file it writes to."""
+    made = runpy.run_path(str(DOCS / "make_notebooks.py"))
+    names = made["SHOWN"]
+    return {made["FOLDER"] / f"{n.removeprefix('plot_')}.ipynb": made["made_of"](n) for n in names}
+
+
+def test_notebooks_are_those_of_the_gallery():
+    made = notebooks()
+    assert len(made) == 3
+    assert set((DOCS / "notebooks").glob("*.ipynb")) == set(made)
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "run python docs/make_notebooks.py"
+        code = [c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        example = DOCS / "examples" / f"plot_{path.stem}.py"
+        kept = [line.strip() for source in code for line in "".join(source).splitlines()]
+        statements = re.sub(r'^""".*?"""|^#.*$', "", example.read_text(), flags=re.S | re.M)
+        for line in statements.splitlines():
+            assert line.strip() in kept, line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("ignore")  # jupyter's own
+def test_notebooks_run(path, tmp_path):
+    nbclient = pytest.importorskip("nbclient", reason="pip install 'finsler_ext[docs]'")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": tmp_path}}).execute()
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert all(output["output_type"] != "error" for output in outputs)

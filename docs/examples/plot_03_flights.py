@@ -5,8 +5,7 @@ Flight times with a jet stream
 Flying west takes longer than flying east. Given flying times alone, `FinslerMDS` places the
 airports and finds the direction and the strength of the mean wind.
 
-The times here are simulated, so that the answer is known. The first picture of these pages was made
-in the same way from real ones.
+The times here are simulated, so that the answer is known. The next example takes real ones.
 """
 
 import matplotlib.pyplot as plt

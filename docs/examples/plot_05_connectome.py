@@ -17,7 +17,7 @@ from finsler_ext.construct.gradient_share import CyclicWarning
 from finsler_ext.plot import plot_map, plot_profile
 
 rng = np.random.default_rng(0)
-layers = np.array(["sensory", "first relay", "second relay", "motor"])
+layers = np.array(["1 sensory", "2 first relay", "3 second relay", "4 motor"])
 layer = np.repeat(np.arange(4), 75)
 ahead = layer[None, :] - layer[:, None]  # how many layers a synapse leads on
 rate = np.select([ahead == 1, ahead == 0, ahead == -1], [0.6, 0.25, 0.05], 0.01)

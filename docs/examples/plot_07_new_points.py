@@ -32,6 +32,6 @@ print(
 
 figure, ax = plt.subplots(figsize=(7, 5.5), layout="constrained")
 ax.scatter(*model.embedding_[:, :2].T, s=6, color="0.8")
-dots = ax.scatter(*new[:, :2].T, c=digit_new, s=14, cmap="tab10")
-figure.colorbar(dots, ax=ax, label="digit")
+dots = ax.scatter(*new[:, :2].T, c=digit_new, s=14, cmap="tab10", vmin=-0.5, vmax=9.5)
+figure.colorbar(dots, ax=ax, label="digit", ticks=range(10))
 ax.set(xticks=[], yticks=[], aspect="equal")

@@ -68,4 +68,17 @@ def test_the_command_prints_a_line_for_every_number_of_threads(monkeypatch, caps
     for row in rows:
         cells = row.strip("| ").split("|")
         assert len(cells) == len(header.strip("| ").split("|"))
-        assert all(float(cell.replace(",", "")) > 0 for cell in cells)
+        assert all(float(cell.replace(",", "")) > 0 for cell in cells[:9])
+
+
+def test_epochs_that_do_less():
+    arrays = tuple(np.zeros(10) for _ in range(3))
+    bench = layout_bandwidth.Bench(200, arrays)
+    moved = {
+        kind: np.abs(descent.run(bench.table, range(2), omega_norm=0.5) - bench.table).sum()
+        for kind, descent in bench.descents.items()
+    }
+    assert moved["scan"] == 0
+    assert moved["pulls"] > 0
+    assert moved["whole"] > 0
+    assert moved["whole"] != moved["pulls"]

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.spatial.distance import cdist
 
+from finsler_ext._progress import listening
 from finsler_ext.construct.index import (
     ExactIndex,
     GroupIndex,
@@ -244,3 +245,16 @@ def test_a_model_with_groups_is_saved_with_its_search(tmp_path):
     loaded = finsler_ext.load(tmp_path / "model.finsler")
     for again in (loaded, pickle.loads(pickle.dumps(model))):
         assert (again.transform(X[600:]) == model.transform(X[600:])).all()
+
+
+def test_shares_of_an_exact_search_rise_to_one():
+    """The trial of its precision is not a share of the search."""
+    heard = []
+    X = np.random.default_rng(0).normal(size=(1500, 5))
+    with listening(lambda name, share: heard.append((name, share))):
+        ExactIndex("euclidean", n_threads=1).build(X, 5)
+    assert heard[0] == ("finding neighbours among all pairs", 0.0)
+    shares = [share for name, share in heard[1:] if name is None]
+    assert len(shares) == 6
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0

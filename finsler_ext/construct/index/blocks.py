@@ -153,7 +153,8 @@ def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -
         starts = range(0, len(queries), QUERIES_PER_TILE)
         for done, compared in enumerate(pool.map(block, starts), start=1):
             total += compared
-            step(done, len(starts))
+            if len(starts) > 1:  # a trial is one block, and not a share of the search
+                step(done, len(starts))
     return total
 
 

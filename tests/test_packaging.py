@@ -1,0 +1,82 @@
+"""What is published says the same everywhere: lower bounds, versions, links, references."""
+
+import re
+import runpy
+from importlib.metadata import metadata, requires
+from pathlib import Path
+
+import pytest
+
+import finsler_ext
+
+ROOT = Path(__file__).parent.parent
+LINKS = runpy.run_path(str(ROOT / "release" / "links.py"))
+
+
+def lower_bounds() -> dict[str, str]:
+    """Packages that every installation needs, in lower case, with their lowest versions."""
+    needed = [line for line in requires("finsler_ext") or [] if "extra ==" not in line]
+    found = [re.fullmatch(r"([\w.-]+)>=([\d.]+)", line.replace(" ", "")) for line in needed]
+    assert all(found)
+    return {match[1].lower(): match[2] for match in found}
+
+
+def test_the_lowest_versions_are_those_that_are_tested():
+    pinned = re.findall(
+        r'"([\w-]+)==([\d.]+\d)(?:\.\*|\.post\d+)?"', (ROOT / "noxfile.py").read_text()
+    )
+    assert {name.lower(): version for name, version in pinned} == lower_bounds()
+
+
+def test_the_conda_recipe_asks_for_the_same():
+    recipe = (ROOT / "release" / "conda-forge" / "recipe.yaml").read_text()
+    run = recipe.partition("  run:\n")[2].partition("  run_constraints:")[0]
+    asked = dict(re.findall(r"- ([\w-]+) >=([\d.]+)\n", run))
+    assert asked == lower_bounds()
+    assert f'version: "{finsler_ext.__version__}"' in recipe
+    lowest = metadata("finsler_ext")["Requires-Python"].removeprefix(">=")
+    assert f'python_min: "{lowest}"' in recipe
+
+
+def test_one_version_everywhere():
+    version = finsler_ext.__version__
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{version}}}" in (ROOT / "docs" / "cite.md").read_text()
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_licence_is_named_for_machines():
+    about = metadata("finsler_ext")
+    assert about["License-Expression"] == "BSD-3-Clause"
+    assert about.get_all("License-File") == ["LICENSE"]
+
+
+def test_every_reference_of_the_paper_is_there_and_used():
+    text = (ROOT / "paper" / "paper.md").read_text()
+    books = (ROOT / "paper" / "paper.bib").read_text()
+    assert set(re.findall(r"@([a-z]+)\b", text)) == set(re.findall(r"^@\w+\{(\w+),", books, re.M))
+    (picture,) = re.findall(r"\]\((\S+\.png)\)", text)
+    assert (ROOT / "paper" / picture).exists()
+    assert 250 <= len(text.split()) <= 1750  # what the journal takes
+
+
+def test_links_of_a_release_are_absolute():
+    readme = (ROOT / "README.md").read_text()
+    made = LINKS["absolute"](readme, "someone/finsler_ext", "v0.2.0")
+    targets = re.findall(r"\]\(([^)\s]+)\)", made)
+    assert len(targets) == len(re.findall(r"\]\(([^)\s]+)\)", readme)) > 10
+    assert all(target.startswith("https://") for target in targets)
+    raw = "https://raw.githubusercontent.com/someone/finsler_ext/v0.2.0/docs/flights.png"
+    assert raw in targets
+    # nothing but targets changed
+    assert re.sub(r"\]\([^)]*\)", "", made) == re.sub(r"\]\([^)]*\)", "", readme)
+
+
+def test_urls_of_a_release():
+    settings = (ROOT / "pyproject.toml").read_text()
+    made = LINKS["with_urls"](settings, "Someone/finsler_ext")
+    urls = made.partition("[project.urls]\n")[2].partition("\n[")[0]
+    named = dict(re.findall(r'^(\w+) = "(https://[^"]+)"$', urls, re.M))
+    assert set(named) == {"Source", "Documentation", "Issues", "Changelog", "Paper"}
+    with pytest.raises(ValueError, match="one section"):
+        LINKS["with_urls"]("", "a/b")
