@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from finsler_ext._threads import one_blas_thread
 from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.construct.gradient_share import warn_of_cycles
@@ -72,10 +71,9 @@ class FinslerEstimator:
 
     def _run(self, checked) -> None:
         """From checked data to a scored embedding; without a problem there is none."""
-        with one_blas_thread():
-            problem = self._construct(checked)
-            if problem is not None:
-                self._embed(problem)
+        problem = self._construct(checked)
+        if problem is not None:
+            self._embed(problem)
 
     def _embed(self, problem) -> None:
         self.asymmetry_ = self._asymmetry(problem)

@@ -19,7 +19,7 @@ from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._progress import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, affinity_lengths
 from finsler_ext.construct.directed_input import check_range, marked, opened
 from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
@@ -180,8 +180,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
             )
         problem = self._construct(self._validate(X, affinities, initialization))
         omega_norm = self._space().check_drift(self.omega_norm)
-        with one_blas_thread():
-            start, mode, _ = self._positions(problem, omega_norm)
+        start, mode, _ = self._positions(problem, omega_norm)
         self.height_ = HELD if mode == HELD else FREE
         self.omega_norm_, self.asymmetry_ = omega_norm, self._asymmetry(problem)
         self.embedding_ = self._build(problem.affinities, start, omega_norm)

@@ -363,8 +363,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         result._n_epochs_list, result._n_features_out = None, result.n_components
         seed = COMBINED_SEED if left.random_state is None else left.random_state
         result.gradient_share_ = float("nan")
-        with one_blas_thread():
-            result._embed(Rows(None, result.init, check_random_state(seed)))
+        result._embed(Rows(None, result.init, check_random_state(seed)))
         return result
 
     def _construct(self, rows: Rows) -> Rows | None:
@@ -375,7 +374,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             self._fit_one_point()
             return None
         self._say("Finding directed neighbours")
-        neighbors = find_neighbors(self, X, rows.random_state)
+        with one_blas_thread():
+            neighbors = find_neighbors(self, X, rows.random_state)
         build_graph(self, X, neighbors)
         supervise(self, rows.y, rows.distinct, rows.random_state, rows.ensure_all_finite)
         given = skew_distances(self, X)

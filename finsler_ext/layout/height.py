@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import cg
 
+from finsler_ext._threads import one_blas_thread
+
 __all__ = [
     "GIVEN_TOLERANCE",
     "NOISY_TOLERANCE",
@@ -104,7 +106,9 @@ def height_response(
     """
     laplacian, degree, flow = springs_between(flat_map, graph, pull)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    height, _ = cg(
-        laplacian, omega_norm * flow, M=diagonal(inverse), rtol=tolerance, maxiter=MAX_ITERATIONS
-    )
+    right = omega_norm * flow
+    with one_blas_thread():
+        height, _ = cg(
+            laplacian, right, M=diagonal(inverse), rtol=tolerance, maxiter=MAX_ITERATIONS
+        )
     return height - height.mean()

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.height import Springs, diagonal, springs_between
 
 __all__ = ["Islands", "log_level", "offset_components", "settle_islands"]
@@ -79,6 +80,7 @@ def log_level(scale) -> np.ndarray:
     return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
 
 
+@one_blas_thread()
 def settle_islands(
     position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
 ) -> tuple[np.ndarray, Islands]:
@@ -108,6 +110,7 @@ def settle_islands(
     return settled - settled.mean(), islands
 
 
+@one_blas_thread()
 def offset_components(
     position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
 ) -> tuple[np.ndarray, Islands]:

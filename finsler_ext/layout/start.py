@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.layout.eigenvectors import leading_eigenvectors
 
 __all__ = ["initial_positions", "spectral_map"]
@@ -33,14 +34,15 @@ def initial_positions(init, n_columns: int, graph, X, random_state) -> np.ndarra
     random_state : numpy RandomState
     """
     n = graph.shape[0]
-    if not isinstance(init, str):
-        positions = _distinct(np.asarray(init, dtype=np.float64), random_state)
-    elif init == "random":
-        positions = random_state.uniform(-EXTENT, EXTENT, size=(n, n_columns))
-    elif init == "pca":
-        positions = _noisy(_principal(X, n_columns, random_state), random_state)
-    else:
-        positions = _noisy(spectral_map(graph, n_columns, random_state, X), random_state)
+    with one_blas_thread():
+        if not isinstance(init, str):
+            positions = _distinct(np.asarray(init, dtype=np.float64), random_state)
+        elif init == "random":
+            positions = random_state.uniform(-EXTENT, EXTENT, size=(n, n_columns))
+        elif init == "pca":
+            positions = _noisy(_principal(X, n_columns, random_state), random_state)
+        else:
+            positions = _noisy(spectral_map(graph, n_columns, random_state, X), random_state)
     return _spanned(positions)
 
 

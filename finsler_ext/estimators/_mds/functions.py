@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sklearn.utils import check_random_state
 
-from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.estimators._mds.input import checked_dissimilarities
 from finsler_ext.estimators._mds.problem import GD_EPOCHS, SMACOF_ITERATIONS, Settings
 from finsler_ext.estimators._mds.solve import StressResult, solve
@@ -103,8 +103,7 @@ def finsler_smacof(
         verbose=verbose,
         scaling=scaling,
     )
-    with one_blas_thread():
-        return solve(directed, settings, check_random_state(random_state))
+    return solve(directed, settings, check_random_state(random_state))
 
 
 def finsler_mds_gd(
@@ -172,5 +171,4 @@ def finsler_mds_gd(
         verbose=verbose,
         scaling=scaling,
     )
-    with one_blas_thread():
-        return solve(directed, settings, check_random_state(random_state))
+    return solve(directed, settings, check_random_state(random_state))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.estimators._mds.columns import (
     ColumnChoice,
     ColumnTrial,
@@ -67,8 +68,9 @@ def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state
         return refined(found, directed, settings)
     check_settings(settings)
     check_fit(directed, settings)
-    settings, choice = with_scaling(directed, settings, random_state, _solve)
-    return _solve(directed, settings, random_state)._replace(scaling_choice=choice)
+    with one_blas_thread():
+        settings, choice = with_scaling(directed, settings, random_state, _solve)
+        return _solve(directed, settings, random_state)._replace(scaling_choice=choice)
 
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
@@ -119,5 +121,6 @@ def solve_columns(
 
     check_settings(settings)
     check_fit(directed, settings)
-    settings, choice = with_scaling(directed, settings, random_state, _solve)
-    return choose_columns(fit)
+    with one_blas_thread():
+        settings, choice = with_scaling(directed, settings, random_state, _solve)
+        return choose_columns(fit)

@@ -8,6 +8,7 @@ from openTSNE import initialization as upstream
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_random_state
 
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.input import large_offset
 from finsler_ext.layout.start import spectral_map
 
@@ -46,12 +47,13 @@ def initial_embedding(initialization, n_components: int, P, X, random_state, *, 
                          f"{initialization!r}.")  # fmt: skip
     columns = m - 1 if flat else m
     random_state = check_random_state(random_state)
-    if initialization == "pca" and X is not None:
-        start = _principal(X, columns, random_state)
-    elif initialization == "random":
-        start = random_state.normal(size=(n, columns))
-    else:
-        start = spectral_map(scipy.sparse.csr_array(P), columns, random_state, X)
+    with one_blas_thread():
+        if initialization == "pca" and X is not None:
+            start = _principal(X, columns, random_state)
+        elif initialization == "random":
+            start = random_state.normal(size=(n, columns))
+        else:
+            start = spectral_map(scipy.sparse.csr_array(P), columns, random_state, X)
     start = _rescaled(np.asarray(start, dtype=np.float64), random_state)
     return start if columns == m else np.column_stack([start, np.zeros(n)])
 

@@ -12,6 +12,7 @@ import scipy.sparse
 from tqdm.auto import tqdm
 
 from finsler_ext._progress import LAYOUT, stage
+from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
 from finsler_ext.estimators._base import ANY_DRIFT
 from finsler_ext.estimators._umap.graph import isolated
@@ -187,9 +188,10 @@ def _start(model, init, graph, features, random_state, mode):
         from umap.spectral import tswspectral_layout
 
         symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
-        init = tswspectral_layout(
-            features, symmetric, columns, random_state, model._input_distance_func
-        )
+        with one_blas_thread():
+            init = tswspectral_layout(
+                features, symmetric, columns, random_state, model._input_distance_func
+            )
     start = initial_positions(init, columns, graph, features, random_state)
     if columns < m:
         start = np.column_stack([start, np.zeros(len(start), dtype=np.float32)])
