@@ -91,7 +91,7 @@ def _evidence(found: dict[str, Finding]) -> str:
         finding = found[claim.name]
         note = f" ({finding.note})" if finding.note else ""
         lines = [
-            f'<a id="{_anchor(claim)}"></a>**{claim.statement}** *{claim.place}.* '
+            f"### Claim: {claim.name}\n\n{claim.statement} *{claim.place}.* "
             f"**{finding.verdict}**{note}.",
             f"- Paper: {claim.paper}.",
         ]
