@@ -1,4 +1,4 @@
-"""RESULTS.md, written from the ledgers: verdicts first, then every table behind them."""
+"""RESULTS.md, written from the ledgers: ten lines, verdicts, then every table behind them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from benchmarks.report import (
     ablation_tables,
     class_tables,
     drop_in_tables,
+    failed_tables,
     height_tables,
+    side_by_side,
     speed_tables,
 )
 from benchmarks.report.claims import CLAIMS
-from benchmarks.report.finding import joined
+from benchmarks.report.finding import Finding, joined
+from benchmarks.report.first_screen import first_screen
 from benchmarks.report.markdown import table
 from benchmarks.report.opening import OPENING
 from benchmarks.runner import ledger_path
@@ -32,9 +35,15 @@ def write(results: Path, output: Path) -> None:
     runs = {name: _in_order(name, read_runs([ledger_path(name, results)])) for name in EXPERIMENTS}
     times = results / "speed_all.csv"
     runs["speed_all"] = pd.read_csv(times) if times.is_file() else pd.DataFrame()
+    found = {claim.name: claim.judge(runs) for claim in CLAIMS}
     sections = [
+        first_screen(runs, found),
+        _verdicts(found),
         OPENING,
-        _verdicts(runs),
+        failed_tables.failed_in_the_paper(runs, results),
+        side_by_side.side_by_side(runs),
+        side_by_side.corrections(runs),
+        _evidence(found),
         drop_in_tables.drop_in(runs),
         height_tables.synthetic(runs),
         height_tables.places(runs),
@@ -45,7 +54,6 @@ def write(results: Path, output: Path) -> None:
         ablation_tables.ablations(runs),
         class_tables.default_drift(runs),
         speed_tables.speed(runs),
-        class_tables.spread_of_means(runs),
         class_tables.not_run(),
         _failed(runs),
         _commands(runs, results),
@@ -63,13 +71,36 @@ def _in_order(name: str, runs: pd.DataFrame) -> pd.DataFrame:
     return planned.astype(dict.fromkeys(("data", "method", "score"), "category"))
 
 
-def _verdicts(runs: dict[str, pd.DataFrame]) -> str:
-    rows = []
+def _verdicts(found: dict[str, Finding]) -> str:
+    """One short line per claim."""
+    rows = [
+        (c.group, c.statement, c.place, f"**{found[c.name].verdict}**", f"[more](#{_anchor(c)})")
+        for c in CLAIMS
+    ]
+    return "## Verdicts\n\n" + table(("about", "claim", "place", "verdict", "detail"), rows)
+
+
+def _anchor(claim) -> str:
+    return f"claim-{claim.name}"
+
+
+def _evidence(found: dict[str, Finding]) -> str:
+    """What stands behind each verdict."""
+    parts = ["## Evidence, claim by claim\n"]
     for claim in CLAIMS:
-        finding = claim.judge(runs)
-        statement = f"*{claim.where}.* {claim.statement}{claim.source.value}"
-        rows.append((statement, claim.paper, finding.ours, f"**{finding.verdict}**"))
-    return "## Verdicts\n\n" + table(("claim", "paper", "here", "verdict"), rows)
+        finding = found[claim.name]
+        note = f" ({finding.note})" if finding.note else ""
+        lines = [
+            f"### Claim: {claim.name}\n\n{claim.statement} *{claim.place}.* "
+            f"**{finding.verdict}**{note}.",
+            f"- Paper: {claim.paper}.",
+        ]
+        if finding.ours:
+            lines.append(f"- Here: {finding.ours.rstrip('.')}.")
+        if claim.look:
+            lines.append(f"- See: {claim.look}.")
+        parts.append("\n".join([lines[0], "", *lines[1:]]) + "\n")
+    return "\n".join(parts)
 
 
 def _failed(runs: dict[str, pd.DataFrame]) -> str:
@@ -108,13 +139,13 @@ def _commands(runs: dict[str, pd.DataFrame], results: Path) -> str:
         )
     return (
         "## Commands\n\nEach goes on where it stopped; `--data-dir DIR` names the folder with "
-        "the data "
-        "that are not generated, and `--workers 2` runs on two cores. A run that is repeated "
-        "gives the same numbers: `python -m benchmarks recheck --runs 20 --data-dir DIR` repeats "
-        "some, drawn at random, and compares all their scores. Runs are held to AVX2 (see "
+        "the data that are not generated, and `--workers 2` runs on two cores. A run that is "
+        "repeated gives the same numbers: `python -m benchmarks recheck --runs 20 --data-dir DIR` "
+        "repeats some, drawn at random, and compares all their scores. Runs are held to AVX2 (see "
         f"`benchmarks/processor.py`), but for {_with_avx512(runs)}, which the CSV files mark "
         f"“{AVX512}”: those repeat on a processor with AVX-512 only, and on another give what "
         "another seed would.\n\n"
         + table(("command", "question", "runs here"), rows)
-        + "\n\n    python -m benchmarks figures --data-dir DIR\n    python -m benchmarks report"
+        + "\n\n    python -m benchmarks figures --data-dir DIR\n    python -m benchmarks report\n"
+        "    python -m benchmarks.published"
     )

@@ -1,17 +1,16 @@
-"""The paper's claims in our words, and who judges each.
+"""Every claim of the paper in our words, with its place, what it prints, and who judges it.
 
-Of the paper, arXiv 2603.11396, the abstract, the beginning of the introduction and part of the
-caption of Figure 1 were at hand in its own words; its protocol, printed formulas and a few
-numbers from notes taken from it; of some comparisons it is only known that the paper makes them,
-not what it concludes. The report marks which is which.
+The paper is arXiv 2603.11396, version 1. Sections, figures, tables and theorems are numbered as
+they appear in it; A to F are its appendices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import NamedTuple
 
+from benchmarks.report import published_claims as tables
+from benchmarks.report import shape_claims as shapes
 from benchmarks.report.class_claims import (
     agreement,
     consistency,
@@ -23,8 +22,7 @@ from benchmarks.report.class_claims import (
     poincare,
     third_dimension,
 )
-from benchmarks.report.comparisons import DOES_NOT
-from benchmarks.report.finding import Finding, Runs
+from benchmarks.report.finding import DOES_NOT, HOLDS, NOT_TESTED, PARTLY, Finding, Runs
 from benchmarks.report.height_claims import (
     cities,
     clusters,
@@ -35,207 +33,214 @@ from benchmarks.report.height_claims import (
     printed_update,
     roll,
 )
+from benchmarks.report.math_claims import (
+    antisymmetry,
+    collapse,
+    harmonic_mean,
+    recipe,
+    sklearn_bug,
+    tsne_theorem,
+    umap_theorem,
+)
 from benchmarks.report.speed_tables import tsne_time, umap_time
 
-__all__ = ["CLAIMS", "Claim", "Source"]
+__all__ = ["CLAIMS", "Claim", "claim"]
 
-
-class Source(Enum):
-    """Where a claim is known from; the value is its mark in the report."""
-
-    WORDS = ""
-    NOTES = " ‡"
-    COMPARISON = " †"
+LABELS, HEIGHTS, COST, THEORY = "labels", "heights", "cost", "theory"
 
 
 class Claim(NamedTuple):
-    """A claim, what the paper prints for it, and how to judge it from all runs."""
+    """A claim, what the paper prints for it, how to judge it from all runs, and where to look."""
 
-    where: str
+    name: str
+    group: str
     statement: str
+    place: str
     paper: str
     judge: Callable[[Runs], Finding]
-    source: Source = Source.WORDS
+    look: str = ""
 
 
-def stated(ours: str, result: str):
-    return lambda all_runs: Finding(ours, result)
+def stated(ours: str, verdict: str, note: str = ""):
+    return lambda all_runs: Finding(ours, verdict, note)
 
 
-CLAIMS = (
-    Claim(
-        "abstract",
-        "Finsler embeddings are consistently better than those of their Euclidean parents.",
-        "no number",
-        consistency,
-    ),
-    Claim(
-        "classification table, UMAP",
-        "Finsler UMAP agrees better with labels than UMAP (k-means, AMI).",
-        "Imagenette, UMAP: 0.750 ± 0.375; other cells were not at hand",
-        agreement("umap"),
-        Source.NOTES,
-    ),
-    Claim(
-        "classification table, UMAP, height never held",
-        "Finsler UMAP agrees better with labels than UMAP (k-means, AMI).",
-        "whether it holds the height at first is not known",
-        free_height,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "classification table, t-SNE",
-        "Finsler t-SNE agrees better with labels than t-SNE (k-means, AMI).",
-        "cells were not at hand",
-        agreement("tsne"),
-        Source.NOTES,
-    ),
+def claim(name: str) -> Claim:
+    """A claim by its name."""
+    return next(c for c in CLAIMS if c.name == name)
+
+
+SIDE = "[tables](#the-papers-tables-beside-ours)"
+UMAP_CLASSES = "[classes, UMAP](#classes-the-umap-family)"
+TSNE_CLASSES = "[classes, t-SNE](#classes-the-t-sne-family)"
+SYNTHETIC, CITIES = "[synthetic data](#synthetic-data)", "[cities](#us-cities)"
+FORMULAS = "`tests/benchmarks/test_formulas.py`"
+
+_LABELS = (
+    Claim("consistent", LABELS, "Finsler embeddings are consistently better than their parents'.",
+          "abstract, §1 (d), §7", "no number", consistency, f"{UMAP_CLASSES}, {TSNE_CLASSES}"),
+    Claim("every-umap", LABELS,
+          "Finsler UMAP beats UMAP on every data set and by every score that knows the labels.",
+          "§6.2, Fig. 9, Table 2", "16 sets × 7 scores, all higher",
+          tables.every_cell("umap"), SIDE),
+    Claim("every-tsne", LABELS,
+          "Finsler t-SNE beats t-SNE likewise, Flowers on par for some scores.",
+          "§6.2 and footnote, Table 3", "6 sets × 7 scores, 39 of 42 higher",
+          tables.every_cell("tsne"), SIDE),
+    Claim("umap-labels", LABELS, "Finsler UMAP agrees better with labels than UMAP (AMI).",
+          "§6.2, Table 2", "+0.077 on average, best of four ω", agreement("umap"), UMAP_CLASSES),
+    Claim("umap-free", LABELS, "The same with a height that is never held, as the paper has it.",
+          "§6.2, E.3", "as above", free_height, "[ablations](#ablations)"),
+    Claim("tsne-labels", LABELS, "Finsler t-SNE agrees better with labels than t-SNE (AMI).",
+          "§6.2, Table 3", "+0.011 on average, best of four ω", agreement("tsne"), TSNE_CLASSES),
+    Claim("failed-runs", LABELS, "UMAP sometimes gives clusters unrelated to the labels, Finsler "
+          "UMAP does not.", "§6.2 (Caltech256), Fig. 8", "means with deviations up to 0.375",
+          tables.decorrelated, "[failed runs](#failed-runs-in-the-papers-tables)"),
+    Claim("supervised-umap", LABELS, "Classifiers do better on Finsler UMAP, or on par.",
+          "F.3, Table 4", "5 sets, two decimals", tables.classifiers("umap"), SIDE),
+    Claim("supervised-tsne", LABELS, "Classifiers do better on Finsler t-SNE, or on par.",
+          "F.3, Table 4", "5 sets, two decimals", tables.classifiers("tsne"), SIDE),
     *(
-        Claim(
-            f"label-free scores, {title}",
-            "Its clusters are more separate (silhouette).",
-            paper,
-            agreement(family, "silhouette"),
-            Source.COMPARISON,
-        )
-        for family, title, paper in (
-            ("umap", "UMAP", "Imagenette, UMAP: 0.830 ± 0.005"),
-            ("tsne", "t-SNE", "not at hand"),
-        )
+        Claim(f"{short}-{family}", LABELS, f"{words} accuracy is higher on Finsler {title}, set by "
+              "set.", "F.3, Table 4", "best of four ω", agreement(family, score), link)
+        for family, title, link in (("umap", "UMAP", UMAP_CLASSES), ("tsne", "t-SNE", TSNE_CLASSES))
+        for score, short, words in (("knn5", "nn", "5-NN"), ("linear", "linear", "Linear"))
     ),
-    *(
-        Claim(
-            f"supervised table, {title}, {classifier}",
-            "Classifiers do better on Finsler embeddings.",
-            "not at hand",
-            agreement(family, score),
-            Source.COMPARISON,
-        )
-        for family, title in (("umap", "UMAP"), ("tsne", "t-SNE"))
-        for score, classifier in (("knn5", "5-NN"), ("linear", "linear"))
-    ),
-    Claim(
-        "ablation, equal dimension",
-        "The gain is not that of the third dimension alone.",
-        "not at hand",
-        third_dimension,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "ablation, Finsler in R²",
-        "Finsler UMAP in as many columns as UMAP is better, too.",
-        "not at hand",
-        plane,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "ablation, dimension",
-        "The advantage holds in 5, 10 and 50 dimensions.",
-        "not at hand",
-        dimension,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "ablation, drift",
-        "Results change little with ω.",
-        "0.001, 0.01, 0.1, 0.5",
-        drift_effect,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "Poincaré maps",
-        "Finsler t-SNE is better than Poincaré maps on Imagenette.",
-        "not at hand",
-        poincare,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "abstract, disk",
-        "On a disk that is dense at its centre the height shows the density.",
-        "pictures",
-        disk,
-    ),
-    Claim("disk", "It does so at small drifts.", "pictures", disk_small_drift, Source.COMPARISON),
-    Claim(
-        "disk",
-        "Planar data in R³ (map and height) is recommended; R² shows the density, too.",
-        "pictures",
-        disk_dimension,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "disk, MDS",
-        "Finsler MDS is unstable and cannot be run beyond 3,000 points.",
-        "3,000",
-        stated(
-            "The factored update never rises; 12 iterations of it on 20,000 points take 3.3 GiB "
-            "(ESTIMATORS.md).",
-            "does not hold for the factored update",
-        ),
-        Source.NOTES,
-    ),
-    Claim("Swiss roll", "The roll is unrolled and its density shown.", "pictures", roll),
-    Claim(
-        "abstract, clusters",
-        "Heights order clusters by their density: a hierarchy no Euclidean map shows.",
-        "pictures; cluster sizes 294, 121, 48, 28, 9",
-        clusters,
-    ),
-    Claim(
-        "clusters",
-        "Extending neighbours to k⁺ = 300 helps to order clusters.",
-        "pictures",
-        extension,
-        Source.COMPARISON,
-    ),
-    Claim(
-        "Figure 1, US cities",
-        "Hidden causes such as relief bias sampling; the height recovers what they left.",
-        "pictures",
-        cities,
-    ),
-    Claim(
-        "running time, UMAP",
-        "Finsler UMAP costs about as much as UMAP.",
-        "UMAP 10 s (random start), 16 s (spectral); Finsler UMAP 12 s; another processor",
-        umap_time,
-        Source.NOTES,
-    ),
-    Claim(
-        "running time, t-SNE",
-        "Finsler t-SNE costs about four times as much as t-SNE, both over all pairs.",
-        "2500 s and 9700 s; another processor",
-        tsne_time,
-        Source.NOTES,
-    ),
-    Claim("abstract", "The methods scale to large real data.", "no number", large),
-    Claim(
-        "convergence of Finsler SMACOF",
-        "The printed update lowers the stress at every step.",
-        "a guarantee, inherited from arXiv 2503.18010",
-        printed_update,
-        Source.NOTES,
-    ),
-    Claim(
-        "gradient theorem of Finsler t-SNE",
-        "The gradient as printed in the body.",
-        "t_ij F_ij in all four places",
-        stated(
-            "Off by 12 to 23 % against finite differences; its own proof (t_ji F_ji in the "
-            "reverse terms) is right to 1e-9: tests/layout/test_tsne_gradient.py.",
-            DOES_NOT,
-        ),
-        Source.NOTES,
-    ),
-    Claim(
-        "recipe of the clusters",
-        "⌊c̃/(5q)⌋ gives the five clusters shown.",
-        "294, 121, 48, 28, 9",
-        stated(
-            "As printed all 500 points fall into one cluster; ⌊5c̃/q⌋ expects 301, 120, 48, 19, "
-            "13: tests/benchmarks/test_data.py.",
-            DOES_NOT,
-        ),
-        Source.NOTES,
-    ),
-)
+    Claim("shape", LABELS, "By scores without labels (silhouette and kin) either may be better.",
+          "F.3, Tables 2, 3", "silhouette higher on 8 of 16 and 5 of 6", tables.shape_scores, SIDE),
+    Claim("nice-wrong", LABELS,
+          "Finsler methods never have nicer clusters with worse label agreement.",
+          "captions of Figs. 13, 15", "never", tables.nice_and_wrong, SIDE),
+    Claim("nice-euclid", LABELS,
+          "Where Euclidean clusters look nicer, they agree less with the labels.",
+          "F.3", "systematically", tables.better_by_label_scores, SIDE),
+    Claim("robust", LABELS, "At most drifts, on almost all sets, the AMI is above UMAP's.",
+          "§6.2, F.3, Table 6", "0.001, 0.01, 0.1, 0.5", tables.robust, SIDE),
+    Claim("drift-effect", LABELS, "Results change little with ω.", "§6.2, F.3",
+          "0.001, 0.01, 0.1, 0.5", drift_effect, UMAP_CLASSES),
+    Claim("tuning", LABELS, "Tuning ω for each task pays.", "F.3", "best of four, on the labels",
+          tables.tuned_drift, UMAP_CLASSES),
+    Claim("third-column", LABELS, "The gain is not that of the third column.",
+          "F.1, F.3, Figs. 10, 17", "pictures only; no table of UMAP in R³", third_dimension,
+          UMAP_CLASSES),
+    Claim("plane", LABELS, "Finsler methods in R² succeed, too.", "F.3, Fig. 17", "pictures only",
+          plane, "[ablations](#ablations)"),
+    Claim("dimensions", LABELS, "The advantage holds in 5, 10 and 50 dimensions.",
+          "F.3, Table 5", "Finsler UMAP has one column more", dimension, "[ablations](#ablations)"),
+    Claim("gap-vanishes", LABELS, "The gap to UMAP vanishes in high dimensions.", "F.3, Table 5",
+          "AMI gap up to 0.163 at d = 2, 0.019 at d = 5", tables.dimension_gap,
+          "[failed runs](#failed-runs-in-the-papers-tables)"),
+    Claim("poincare", LABELS, "Finsler t-SNE beats Poincaré maps on Imagenette by all scores.",
+          "F.3, Fig. 12", "a figure of percentages", poincare, "[ablations](#ablations)"),
+)  # fmt: skip
+
+_HEIGHTS = (
+    Claim("disk", HEIGHTS, "On a disk that is dense at its centre, height shows density, the map "
+          "the disk.", "§6.1, Fig. 5", "pictures, 300 points", disk, SYNTHETIC),
+    Claim("dense-low", HEIGHTS, "Dense regions lie lower than sparse ones.",
+          "§6.1, Figs. 5 to 7", "pictures", shapes.dense_is_low, SYNTHETIC),
+    Claim("disk-parents", HEIGHTS, "UMAP and t-SNE represent the disk poorly, Isomap well.",
+          "§6.1, Fig. 5", "pictures", shapes.poor_parents, SYNTHETIC),
+    Claim("disk-large", HEIGHTS, "At 1,000 and 3,000 points heights still show density, locally.",
+          "F.1, Fig. 10", "pictures", shapes.locally, SYNTHETIC),
+    Claim("disk-small", HEIGHTS, "Small drifts show the density of the disk as well.",
+          "F.3, robustness to ω", "pictures", disk_small_drift, SYNTHETIC),
+    Claim("explicit", HEIGHTS, "Embeddings of data with classes make the asymmetry explicit.",
+          "§6.2", "at the reported ω, mostly 0.001 to 0.1", tables.explicit, UMAP_CLASSES),
+    Claim("disk-tsne", HEIGHTS, "t-SNE keeps the disk better than UMAP.", "§6.1, F.1", "pictures",
+          shapes.tsne_above_umap, SYNTHETIC),
+    Claim("disk-plane", HEIGHTS, "Finsler methods in R² show the density of the disk, too.",
+          "F.1, Fig. 10", "pictures", disk_dimension, SYNTHETIC),
+    Claim("disk-space", HEIGHTS, "Euclidean methods do not show it, not even in R³.",
+          "§6.1, F.1, Fig. 10", "pictures", shapes.parents_in_space, SYNTHETIC),
+    Claim("isomap-bends", HEIGHTS, "Isomap in R³ bends the flat disk.", "F.1", "pictures",
+          shapes.isomap_in_space, SYNTHETIC),
+    Claim("roll", HEIGHTS, "The Swiss roll is unrolled and its density shown.",
+          "§6.1, Fig. 6", "pictures, k⁺ = 50 for UMAP", roll, SYNTHETIC),
+    Claim("near-flat", HEIGHTS,
+          "On the roll Finsler UMAP rises more than MDS and t-SNE, which are near-flat.",
+          "§6.1, Fig. 6", "pictures", shapes.near_flat, SYNTHETIC),
+    Claim("extended-roll", HEIGHTS, "Extending neighbours to k⁺ = 50 keeps the roll better.",
+          "§6.1, E.3", "no comparison", shapes.preserved_manifold, SYNTHETIC),
+    Claim("clusters", HEIGHTS, "Heights order clusters by density: a hierarchy.",
+          "abstract, §6.1, F.2, Figs. 7, 11", "pictures; sizes 294, 121, 48, 28, 9", clusters,
+          SYNTHETIC),
+    Claim("no-hierarchy", HEIGHTS, "Euclidean maps show no such hierarchy.", "F.2, Figs. 7, 11",
+          "pictures", shapes.no_hierarchy, SYNTHETIC),
+    Claim("extended-clusters", HEIGHTS, "k⁺ = 300 makes the order of clusters global.",
+          "F.2, Fig. 11", "pictures", extension, SYNTHETIC),
+    Claim("cities", HEIGHTS, "US cities: the height reveals the terrain that biased the sampling.",
+          "§1, §6.2, Fig. 1", "pictures", cities, CITIES),
+    Claim("cities-others", HEIGHTS,
+          "There symmetric methods miss it; radius-distance, slide-vector and Finsler show it.",
+          "§6.2, Fig. 1", "pictures", shapes.cities_by_others, CITIES),
+)  # fmt: skip
+
+_COST = (
+    Claim("umap-time", COST, "Finsler UMAP costs about as much as UMAP.", "E.4",
+          "UMAP 10 s (random start), 16 s (spectral), Finsler UMAP 12 s", umap_time,
+          "[speed](#speed)"),
+    Claim("tsne-time", COST, "Finsler t-SNE costs about four times as much as t-SNE.", "E.4",
+          "2500 s and 9700 s, both over all pairs", tsne_time, "[speed](#speed)"),
+    Claim("large", COST, "The methods scale to large data.", "abstract, §6.2", "ImageNet, 1.28 "
+          "million rows", large, "[60,000 rows](#all-60000-rows)"),
+    Claim("no-gpu", COST, "Ordinary processors are enough.", "E.4", "no GPU",
+          stated("All runs here are on two cores without a GPU.", HOLDS), "[speed](#speed)"),
+    Claim("mds-3000", COST, "Finsler MDS is unstable at 3,000 points and cannot go beyond.",
+          "F.1", "no result beyond 3,000", shapes.mds_size, "[ESTIMATORS.md](ESTIMATORS.md)"),
+    Claim("descent", COST, "Gradient descent on the stress is the stable way to larger N.",
+          "§6.1, E.3", "pictures", shapes.descent, SYNTHETIC),
+    Claim("kronecker", COST, "Finsler SMACOF needs the pseudo-inverse of an N² × N² matrix.",
+          "§5, F.1", "N² × N²",
+          stated("K = (I + ωωᵀ) ⊗ V has Nm rows, and its pseudo-inverse is that of both factors: "
+                 "nothing beyond N × N is inverted.", DOES_NOT),
+          "`tests/layout/stress/test_stress.py`"),
+)  # fmt: skip
+
+_THEORY = (
+    Claim("asymmetry", THEORY, "Neighbour graphs with local scales are asymmetric, and averaging "
+          "discards that.", "§3, §4, Fig. 3", "by construction",
+          stated("True of UMAP's memberships and t-SNE's affinities before they are averaged.",
+                 HOLDS), "`tests/construct/test_memberships.py`"),
+    Claim("harmonic", THEORY, "Interpolating the metric gives the harmonic mean of both scales.",
+          "§4, Theorem 4, Corollary 1", "(c_i + c_j)/2 for M = c I", harmonic_mean, FORMULAS),
+    Claim("tsne-gradient", THEORY, "Gradient of Finsler t-SNE, as the theorem states it.",
+          "§5, Theorem 1", "t_ij F_ij in all four places", tsne_theorem, FORMULAS),
+    Claim("umap-gradient", THEORY, "Gradient of Finsler UMAP.", "§5, Theorem 2, Table 1",
+          "attraction and repulsion", umap_theorem, FORMULAS),
+    Claim("antisymmetry", THEORY, "The gradient of the Randers distance is antisymmetric, "
+          "remarkably.", "§5, Theorem 5", "∂/∂x = −∂/∂y", antisymmetry, FORMULAS),
+    Claim("collapse", THEORY, "Symmetric data collapse to the hyperplane without height.", "§5",
+          "from arXiv 2503.18010", collapse, FORMULAS),
+    Claim("sklearn", THEORY, "The published t-SNE gradient, and scikit-learn's, are wrong for "
+          "ν ≠ 1.", "§3 footnote, A.2, Theorem 3", "exponent −1, not −(ν + 1)/2", sklearn_bug,
+          f"{FORMULAS}, `patches/scikit-learn-1.9.1`"),
+    Claim("smacof", THEORY, "The printed Finsler SMACOF update lowers the stress at every step.",
+          "Table 1, inherited from arXiv 2503.18010", "a guarantee", printed_update,
+          "`tests/benchmarks/test_printed_smacof.py`"),
+    Claim("orientation", THEORY, "The direction of ω does not matter.", "F.3", "a rotation",
+          stated("Exact: distances depend on ω·(y − x) alone, so turning both changes nothing. "
+                 "A start in coordinates must be turned along.", HOLDS), FORMULAS),
+    Claim("euclidean-limit", THEORY, "At ω → 0 the space is Euclidean.", "F.3", "a limit",
+          stated("At ω = 0 every layout here is that of its parent on the same affinities.", HOLDS),
+          "`tests/layout/stress/test_stress.py`, `tests/layout/tsne/test_tsne_gradient.py`"),
+    Claim("spectral", THEORY, "Spectral methods generalise, but lose their closed form.",
+          "D", "objectives, not implemented",
+          stated("Built here as gradient descents; at ω = 0 they span their parents' subspaces. "
+                 "That no closed form exists was not tested.", PARTLY),
+          "`tests/estimators/test_spectral.py`"),
+    Claim("recipe", THEORY, "⌊c̃/(5q)⌋ gives the five clusters of Figs. 7 and 11.", "E.1",
+          "294, 121, 48, 28, 9", recipe, FORMULAS),
+    Claim("deterministic", THEORY, "t-SNE from PCA is deterministic, so one run is enough.",
+          "§6.2", "one run per set",
+          tables.one_run, TSNE_CLASSES),
+    Claim("perplexity", THEORY, "t-SNE runs at perplexity 30 on the 15 neighbours that all methods "
+          "share.", "E.3", "k = 15, perplexity 30",
+          stated("15 neighbours reach a perplexity of at most 15: the search for a scale has no "
+                 "solution, and all affinities of a point are equal.", DOES_NOT),
+          "`benchmarks/methods/paper_family.py`"),
+    Claim("first", THEORY, "No earlier work extends t-SNE and UMAP to asymmetric data.", "§2, §5",
+          "to the authors' knowledge", stated("", NOT_TESTED)),
+)  # fmt: skip
+
+CLAIMS = (*_LABELS, *_HEIGHTS, *_COST, *_THEORY)

@@ -24,10 +24,22 @@ from benchmarks.report.comparisons import (
     tally,
     verdict,
 )
-from benchmarks.report.finding import NOT_YET, Finding, Runs, joined, middle, middles
+from benchmarks.report.finding import (
+    NOT_YET,
+    PARTLY,
+    Finding,
+    Runs,
+    joined,
+    middle,
+    middles,
+    of_cases,
+)
 from benchmarks.report.markdown import with_interval
+from benchmarks.scores import SCORES
 from benchmarks.summary import mean_difference
 
+# What is added to a verdict that no single drift reaches.
+CHOSEN = ", with ω chosen on the labels"
 # A change of AMI, or of the share of pairs in order, that a reader would call little.
 LITTLE = 0.05
 
@@ -52,38 +64,39 @@ def agreement(family: str, score: str = "ami"):
         if score == "ami":
             on_map = tally(runs, family, 0.5, f"{family}_2d", "ami_map", "ami")
             parts.append(f"Map columns alone, ω = 0.5, to 2-D: {on_map}")
+        words, qualified = _qualified(verdicts)
         caution = _few_runs([t for pair in tallies.values() for t in pair])
-        return Finding(". ".join(parts) + ".", _qualified(verdicts) + caution)
+        return Finding(". ".join(parts) + ".", words, "; ".join([*qualified, *caution]))
 
     return judge
 
 
-def _qualified(verdicts: dict[float | str, str]) -> str:
-    """The verdict on the paper's rule, what it depends on, and what grants as much or more."""
+def _qualified(verdicts: dict[float | str, str]) -> tuple[str, list[str]]:
+    """The verdict on the paper's rule; what it depends on, and what grants as much or more."""
     result = verdicts[BEST]
-    granted = rank(result)
+    granted, notes = rank(result), []
     if granted > max(rank(verdicts[w]) for w in PAPER_DRIFTS):
-        result += ", only with ω chosen on the labels"
+        result += CHOSEN
     if granted > rank(verdicts[OTHER_SEEDS]):
-        result += ", and only on the seeds it was chosen on"
+        notes.append("only on the seeds that ω was chosen on")
     for drift in PAPER_DRIFTS:
         if rank(verdicts[drift]) > granted:
-            result += f"; at ω = {drift:g}: {verdicts[drift]}"
+            notes.append(f"at ω = {drift:g}: {verdicts[drift]}")
     no_drift = verdicts[0.0]
     if rank(no_drift) > granted:
-        result += f"; without drift (ω = 0): {no_drift}"
+        notes.append(f"without drift (ω = 0): {no_drift}")
     elif granted and rank(no_drift) == granted:
-        result += "; without drift (ω = 0) as well"
-    return result
+        notes.append("without drift (ω = 0) as well")
+    return result, notes
 
 
-def _few_runs(tallies: list[Tally]) -> str:
+def _few_runs(tallies: list[Tally]) -> list[str]:
     """A caution, where intervals are mere ranges of a few pairs."""
     return _few_pairs(min((t.least for t in tallies if t.total), default=SURE_PAIRS))
 
 
-def _few_pairs(pairs: int) -> str:
-    return "" if pairs >= SURE_PAIRS else f" (weak: as few as {pairs} seeds)"
+def _few_pairs(pairs: int) -> list[str]:
+    return [] if pairs >= SURE_PAIRS else [f"weak: as few as {pairs} seeds"]
 
 
 def free_height(all_runs: Runs) -> Finding:
@@ -103,6 +116,7 @@ def free_height(all_runs: Runs) -> Finding:
     return Finding(
         f"On {free.data.nunique()} data sets. {found.ours} Sign at ω = 0.5: {words}.",
         found.verdict,
+        found.note,
     )
 
 
@@ -115,11 +129,11 @@ def consistency(all_runs: Runs) -> Finding:
             return Finding("", NOT_YET)
         for score in ("ami", "silhouette", "knn5"):
             two, three = (tally(runs, family, BEST, f"{family}_{d}d", score) for d in (2, 3))
-            parts.append(f"{family} {score}: to 2-D {two}; to 3-D {three}")
+            parts.append(f"{family}, {SCORES[score][0]}: to 2-D {two}; to 3-D {three}")
             verdicts.append(verdict(two, three))
             tallies += [two, three]
     worst = min(verdicts, key=rank)
-    return Finding(". ".join(parts) + ".", worst + _few_runs(tallies))
+    return Finding(". ".join(parts) + ".", worst, "; ".join(_few_runs(tallies)))
 
 
 def third_dimension(all_runs: Runs) -> Finding:
@@ -145,7 +159,7 @@ def third_dimension(all_runs: Runs) -> Finding:
     if not parts:
         return Finding("", NOT_YET)
     result = HOLDS if all(verdicts) else DOES_NOT
-    return Finding(". ".join(parts), result + _few_pairs(min(pairs)))
+    return Finding(". ".join(parts), result, "; ".join(_few_pairs(min(pairs))))
 
 
 def dimension(all_runs: Runs) -> Finding:
@@ -158,9 +172,11 @@ def plane(all_runs: Runs) -> Finding:
     free = _columns(all_runs, (2,), "height never held: ", "free_umap")
     if NOT_YET in (held.verdict, free.verdict):
         return held
+    same = held.verdict == free.verdict
     return Finding(
         f"{held.ours}. While the height is held the map has one column only; {free.ours}",
-        f"{held.verdict}; height never held: {free.verdict}",
+        held.verdict if same else PARTLY,
+        f"held: {held.verdict}, {held.note}; never held: {free.verdict}, {free.note}",
     )
 
 
@@ -184,8 +200,8 @@ def _columns(
     if not pairs:
         return Finding("", NOT_YET)
     result = HOLDS if lost == 0 and 2 * won > len(pairs) else DOES_NOT
-    result += f" ({won} won, {lost} lost of {len(pairs)} cases)"
-    return Finding(words + "; ".join(parts), result + _few_pairs(min(pairs)))
+    note = [f"{won} won, {lost} lost of {len(pairs)} cases", *_few_pairs(min(pairs))]
+    return Finding(words + "; ".join(parts), result, "; ".join(note))
 
 
 def drift_effect(all_runs: Runs) -> Finding:
@@ -204,6 +220,7 @@ def drift_effect(all_runs: Runs) -> Finding:
         "the right order of height is "
         + ", ".join(f"{v:.2f} at {w:g}" for w, v in signs.items())
         + " (0.5 is chance).",
+        of_cases([np.median(spreads) <= LITTLE, np.ptp(list(signs.values())) <= LITTLE]),
         f"labels: {HOLDS if np.median(spreads) <= LITTLE else DOES_NOT}; "
         f"height: {HOLDS if np.ptp(list(signs.values())) <= LITTLE else DOES_NOT}",
     )
@@ -225,7 +242,8 @@ def poincare(all_runs: Runs) -> Finding:
     return Finding(
         f"Imagenette, AMI (k-means in the plane of the disc), difference to the Poincaré map: "
         f"Finsler t-SNE {with_interval(gap)}, t-SNE in 2-D {with_interval(flat)}",
-        (HOLDS if gap.low > 0 else DOES_NOT) + _few_pairs(gap.pairs),
+        HOLDS if gap.low > 0 else DOES_NOT,
+        "; ".join(_few_pairs(gap.pairs)),
     )
 
 
@@ -251,5 +269,6 @@ def large(all_runs: Runs) -> Finding:
     return Finding(
         f"All 60,000 rows on one core: {'; '.join(parts)}; {failed} failed. UMAP of "
         "1,000,000 × 50 rows finishes in 3.2 GiB (ESTIMATORS.md).",
-        f"{DOES_NOT if failed else HOLDS} (that they end; for how good they are see AMI)",
+        DOES_NOT if failed else HOLDS,
+        "that they end; for how good they are see AMI",
     )

@@ -17,16 +17,14 @@ from benchmarks.report.comparisons import (
     tally,
 )
 from benchmarks.report.finding import Runs, middle, middles
-from benchmarks.report.markdown import NOT_RUN, command, figure, interval, number, table
+from benchmarks.report.markdown import NOT_RUN, command, figure, folded, interval, number, table
 from benchmarks.scores import SCORES
 from benchmarks.summary import difference, values
 
 TITLES = {family: FAMILIES[family].title for family in ("umap", "tsne")}
-AGREEMENT = ("ami", "ari", "nmi", "homogeneity", "completeness", "v_measure", "fmi")
 SEPARATION = ("silhouette", "davies_bouldin", "calinski_harabasz")
 CLASSIFIERS = ("knn5", "linear")
 TALLIED = ("ami", "silhouette", "knn5", "linear", "knn15")
-OURS = ("trust", "knn15", "sign", "explained", "density_height")
 
 
 def classification(runs: Runs, family: str) -> str:
@@ -46,39 +44,34 @@ def classification(runs: Runs, family: str) -> str:
         "Data sets won, lost and even, and the mean difference over data sets with its interval; "
         "+ is better. ω = 0 is the same graph without drift, from a start in all columns.\n",
         _tally_table(found, family) + "\n",
-        "### AMI, paired differences\n",
-        _difference_table(found, family, "ami") + "\n",
-        "### The map alone\n",
-        f"AMI of k-means on the map columns, without the height, and its difference to {title} in "
-        "as many columns.\n",
-        _map_table(found, family) + "\n",
-    ]
-    for name, scores in (("Supervised", CLASSIFIERS), ("Label-free", SEPARATION[:2]),
-                         ("Neighbourhoods", ("trust", "knn15"))):  # fmt: skip
-        parts.append(f"### {name}\n")
-        for score in scores:
-            turned = (
-                " (less is better; + in the brackets is better)" if SCORES[score][1] < 0 else ""
-            )
-            title = f"{SCORES[score][0]}{turned}:\n"
-            parts += [title, _difference_table(found, family, score) + "\n"]
-    parts += [
         "### Does the height mean anything?\n",
         "Share of neighbour pairs whose heights are in the order of their local scales "
-        "(*sign*; 0.5 is "
-        "chance), by drift.\n",
+        "(*sign*; 0.5 is chance), by drift.\n",
         _sign_table(found, family) + "\n",
-        "### All scores\n",
-        "Median, mean and standard deviation.\n",
-        _all_scores(found, family) + "\n",
+        folded(
+            f"AMI of the map columns alone, without the height, and its difference to {title} in "
+            "as many columns",
+            _map_table(found, family),
+        )
+        + "\n",
     ]
+    for score in ("ami", *CLASSIFIERS, *SEPARATION[:2], "trust", "knn15"):
+        turned = " (less is better; + in the brackets is better)" if SCORES[score][1] < 0 else ""
+        summary = f"{SCORES[score][0]}, paired differences{turned}"
+        parts.append(folded(summary, _difference_table(found, family, score)) + "\n")
     if family == "umap":
-        parts.append("### Galleries\n")
-        parts += [
+        pictures = (
             figure(f"gallery_{data.partition(':')[0]}", f"{data}: classes, k-means, height")
             for data in dict.fromkeys(found.data)
-        ]
+        )
+        parts.append(folded("Galleries", "\n".join(pictures)) + "\n")
     return "\n".join(parts)
+
+
+def _drifts(found: pd.DataFrame, family: str) -> list[float]:
+    """The drifts that have been run."""
+    names = set(found.method)
+    return [w for w in sorted(DRIFTS) if finsler_name(family, w) in names]
 
 
 def _controls(found: pd.DataFrame, family: str) -> list[str]:
@@ -87,7 +80,10 @@ def _controls(found: pd.DataFrame, family: str) -> list[str]:
 
 
 def _drift_table(found: pd.DataFrame, family: str) -> str:
-    methods = [*_controls(found, family), *(finsler_name(family, w) for w in sorted(DRIFTS))]
+    methods = [
+        *_controls(found, family),
+        *(finsler_name(family, w) for w in _drifts(found, family)),
+    ]
     header = ["data", *(title_of(m).replace(f"Finsler {TITLES[family]}, ", "").replace(", 3-D", "")
                         if m.startswith("finsler") else title_of(m) for m in methods),
               "best of four", "seeds"]  # fmt: skip
@@ -156,33 +152,12 @@ def _map_table(found: pd.DataFrame, family: str) -> str:
 
 
 def _sign_table(found: pd.DataFrame, family: str) -> str:
-    drifts = [w for w in sorted(DRIFTS) if w > 0]
+    drifts = [w for w in _drifts(found, family) if w > 0]
     rows = [
         (data, *(number(middle(found, data, finsler_name(family, w), "sign"), 2) for w in drifts))
         for data in dict.fromkeys(found.data)
     ]
     return table(["data", *(f"ω = {w:g}" for w in drifts)], rows)
-
-
-def _all_scores(found: pd.DataFrame, family: str) -> str:
-    scores = (*AGREEMENT, *SEPARATION, *CLASSIFIERS, *OURS)
-    methods = [*_controls(found, family)[:2], finsler_name(family, 0.0),
-               finsler_name(family, 0.01), finsler_name(family, 0.5)]  # fmt: skip
-    rows = []
-    for data in dict.fromkeys(found.data):
-        for method in methods:
-            cells = []
-            for score in scores:
-                runs = values(found, data, method, score)
-                digits = 0 if score == "calinski_harabasz" else 3
-                cell = "" if runs.empty else number(runs.median(), digits)
-                if len(runs) > 1:
-                    mean, deviation = number(runs.mean(), digits), runs.std(ddof=0)
-                    cell += f" ({mean} ± {number(deviation, digits)})"
-                cells.append(cell)
-            rows.append((data, title_of(method), *cells))
-    body = table(("data", "method", *(SCORES[s][0] for s in scores)), rows)
-    return f"<details>\n<summary>Open the table</summary>\n\n{body}\n\n</details>"
 
 
 def full_size(runs: Runs) -> str:
@@ -248,27 +223,6 @@ def _over_data(found: pd.DataFrame, ours: str, parent: str | None, score: str) -
             above, below = middles(found, data, (ours, parent), score)
             ratios.append(above / below)
     return np.array([r for r in ratios if np.isfinite(r)])
-
-
-def spread_of_means(runs: Runs) -> str:
-    found = runs["umap"]
-    text = (
-        "## Means with a large deviation\n\n"
-        "The paper's table has 0.750 ± 0.375 over ten runs (Imagenette, UMAP) beside a "
-        "silhouette of 0.830 ± 0.005. Eight runs at 0.9375 and two at 0 have exactly this mean "
-        "and this deviation (of the population, without correction), and a silhouette that does "
-        "not move would mean that the embedding did not change: then the row would count runs "
-        "that failed in scoring, rather than compare embeddings. That reading fits the numbers; "
-        "it is ours, and the paper is not known to say so. "
-    )
-    here = values(found, "imagenette", "umap_2d", "ami")
-    if len(here) > 1:
-        text += (
-            f"Here, with other features, UMAP in two dimensions on Imagenette has an AMI of "
-            f"{here.mean():.3f} ± {here.std(ddof=0):.3f} over {len(here)} runs, between "
-            f"{here.min():.3f} and {here.max():.3f}."
-        )
-    return text
 
 
 def not_run() -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.experiments import PAPER_DRIFTS
 from benchmarks.methods import family_of
-from benchmarks.report.finding import NOT_YET
+from benchmarks.report.finding import DOES_NOT, HOLDS, NOT_YET, ONLY_2D
 from benchmarks.report.markdown import with_interval
 from benchmarks.scores import SCORES
 from benchmarks.summary import Difference, difference, mean_difference, values
@@ -41,7 +41,6 @@ __all__ = [
 # which covers the median in 75, 87.5 and 94 % of cases for three, four and five; from six to ten
 # pairs it covers it in 94, 87, 92, 96 and 94 % (simulated).
 MIN_PAIRS, SURE_PAIRS = 3, 6
-HOLDS, ONLY_2D, DOES_NOT = "holds", "holds only against 2-D", "does not hold"
 # How a drift is chosen, where it is not fixed: the best of the paper's four by AMI on the labels,
 # over all seeds as in the paper, or for every seed over the other seeds.
 BEST, OTHER_SEEDS = "best of four", "best of four, chosen on other seeds"
@@ -91,15 +90,20 @@ def choice_title(choice: Choice) -> str:
 
 
 def best_of_four(
-    runs: pd.DataFrame, family: str, data: str, without: int | None = None
+    runs: pd.DataFrame,
+    family: str,
+    data: str,
+    without: int | None = None,
+    layout: str = "finsler",
 ) -> str | None:
     """The paper's choice: of its four drifts, the one with the highest mean AMI on the labels.
 
-    ``without`` leaves a seed out of the choice. None where one of the four has no runs.
+    ``without`` leaves a seed out of the choice. ``layout = "paper"`` chooses among the runs of
+    the paper's own update rules. None where one of the four has no runs.
     """
     means = {}
     for drift in PAPER_DRIFTS:
-        name = finsler_name(family, drift)
+        name = f"{layout}_{family}_{drift:g}_3d"
         scores = values(runs, data, name, "ami")
         means[name] = scores[scores.index != without].mean()
     return None if any(pd.isna(v) for v in means.values()) else max(means, key=means.__getitem__)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchmarks.report.comparisons import compare
 from benchmarks.report.finding import Runs, joined, middle
-from benchmarks.report.markdown import NOT_RUN, command, interval, number, table
+from benchmarks.report.markdown import NOT_RUN, command, folded, interval, number, table
 
 DRIFTS = (0.001, 0.01, 0.1, 0.3, 0.5, 0.9)
 FAMILIES = {"umap": "drop_in", "tsne": "drop_in_tsne"}
@@ -36,8 +36,8 @@ def drop_in(runs: Runs) -> str:
         for (height, columns), is_auto in LAYOUTS:
             rows = _rows(found, family, height, columns)
             if rows:
-                title = f"#### {height}, {columns} columns{' (auto)' if is_auto else ''}\n"
-                parts += [title, table(HEADER, rows) + "\n"]
+                title = f"{height}, {columns} columns{' (auto)' if is_auto else ''}"
+                parts.append(folded(title, table(HEADER, rows)) + "\n")
         parts.append(_negative(found))
     return "\n".join(parts)
 
@@ -107,6 +107,5 @@ def _negative(found: pd.DataFrame) -> str:
         if heights.method.str.contains(kind).any()
     }
     shares = ", ".join(f"{kind} {value:.0%}" for kind, value in share.items())
-    return f"{text} By kind: {shares}. The others:\n\n" + table(
-        ("data", "method", "seed", "ρ", "loss", "loss under the opposite drift"), rows
-    )
+    header = ("data", "method", "seed", "ρ", "loss", "loss under the opposite drift")
+    return f"{text} By kind: {shares}.\n\n" + folded("Runs with ρ < 0", table(header, rows)) + "\n"

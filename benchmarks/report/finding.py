@@ -9,19 +9,45 @@ import pandas as pd
 
 from benchmarks.summary import values
 
-__all__ = ["FOLLOWS", "NOT_YET", "Finding", "Runs", "joined", "middle", "middles"]
+__all__ = [
+    "DOES_NOT",
+    "FOLLOWS",
+    "HOLDS",
+    "NOT_TESTED",
+    "NOT_YET",
+    "ONLY_2D",
+    "PARTLY",
+    "Finding",
+    "Runs",
+    "joined",
+    "middle",
+    "middles",
+    "of_cases",
+]
 
 Runs = dict[str, pd.DataFrame]
-NOT_YET = "not tested here yet"
+# What a verdict can say.
+HOLDS, ONLY_2D, PARTLY = "holds", "holds only against 2-D", "holds in part"
+DOES_NOT, NOT_TESTED, NOT_YET = "does not hold", "not tested", "not tested here yet"
 # Correlations (Spearman's, Kendall's τ) that a reader would call "follows".
 FOLLOWS = 0.8
 
 
 class Finding(NamedTuple):
-    """What came out, in words and numbers, and the verdict."""
+    """What came out, in words and numbers, the verdict in a few words, and what it depends on."""
 
     ours: str
     verdict: str
+    note: str = ""
+
+
+def of_cases(good: Sequence[bool]) -> str:
+    """The verdict on something that holds in some cases and not in others."""
+    if not len(good):
+        return NOT_YET
+    if all(good):
+        return HOLDS
+    return PARTLY if any(good) else DOES_NOT
 
 
 def joined(*parts: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchmarks.naming import title_of
 from benchmarks.report.finding import Runs, middle
-from benchmarks.report.markdown import NOT_RUN, command, figure, number, table
+from benchmarks.report.markdown import NOT_RUN, command, figure, folded, number, table
 
 
 def _methods_table(runs: pd.DataFrame, data: str, columns: dict[str, tuple[str, ...]]) -> str:
@@ -26,7 +26,7 @@ def _methods_table(runs: pd.DataFrame, data: str, columns: dict[str, tuple[str, 
                 cells.append("")
         seeds = runs[(runs.data == data) & (runs.method == method)].seed.nunique()
         rows.append((title_of(method), *cells, str(seeds)))
-    return table(("method", *columns, "runs"), rows)
+    return folded(f"{data}, all methods", table(("method", *columns, "runs"), rows))
 
 
 HEIGHT_NOTE = (

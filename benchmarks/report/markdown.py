@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["NOT_RUN", "command", "figure", "interval", "number", "table", "with_interval"]
+__all__ = [
+    "NOT_RUN",
+    "command",
+    "figure",
+    "folded",
+    "interval",
+    "number",
+    "signed",
+    "table",
+    "with_interval",
+]
 
 NOT_RUN = "Not run yet.\n"
 
@@ -24,7 +34,8 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def _signed(value: float, digits: int) -> str:
+def signed(value: float, digits: int = 3) -> str:
+    """Rounded, with a sign in any case."""
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
@@ -33,19 +44,24 @@ def interval(gap, digits: int = 3) -> str:
     if not gap.pairs:
         return ""
     if gap.pairs == 1:
-        return f"{_signed(gap.median, digits)} (one pair)"
-    return f"[{_signed(gap.low, digits)}, {_signed(gap.high, digits)}]"
+        return f"{signed(gap.median, digits)} (one pair)"
+    return f"[{signed(gap.low, digits)}, {signed(gap.high, digits)}]"
 
 
 def with_interval(gap, digits: int = 3) -> str:
     """A difference and its interval, where it has one."""
-    middle = _signed(gap.median, digits)
+    middle = signed(gap.median, digits)
     return middle if gap.pairs < 2 else f"{middle} {interval(gap, digits)}"
 
 
 def command(name: str) -> str:
     """The line that runs an experiment, as a block of code."""
     return f"    python -m benchmarks run {name}\n"
+
+
+def folded(title: str, body: str) -> str:
+    """Something long that is shown on demand."""
+    return f"<details>\n<summary>{title}</summary>\n\n{body.strip()}\n\n</details>"
 
 
 def figure(name: str, words: str) -> str:

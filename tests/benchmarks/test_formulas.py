@@ -66,6 +66,18 @@ def test_layouts_are_measured_as_the_package_does():
     assert found[~np.eye(5, dtype=bool)] == pytest.approx(expected[~np.eye(5, dtype=bool)])
 
 
+def test_turning_layout_and_drift_together_changes_no_distance():
+    rng = np.random.default_rng(0)
+    Y, drift = rng.normal(size=(6, 3)), np.array([0.0, 0.0, 0.4])
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+
+    def distances(Y, drift):
+        rays = Y[None] - Y[:, None]
+        return np.linalg.norm(rays, axis=2) + rays @ drift
+
+    assert distances(Y @ turn.T, turn @ drift) == pytest.approx(distances(Y, drift))
+
+
 def test_the_printed_recipe_makes_one_cluster():
     printed, corrected = formulas.clusters_as_printed()
     assert printed == [500, 0, 0, 0, 0]
