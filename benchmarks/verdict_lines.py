@@ -7,6 +7,8 @@ from collections.abc import Iterator
 __all__ = ["agreement", "marked", "verdicts"]
 
 COLUMN = "verdict"
+# How a verdict begins that rests on no run.
+UNTESTED = "not tested"
 # What tells one verdict from another: the claim, and its place if that is a column of its own.
 NAMED_BY = ("claim", "place", "where")
 
@@ -56,18 +58,22 @@ def marked(text: str, mark: str, opening: str) -> str:
 
 
 def agreement(theirs: dict[str, str], stored: dict[str, str], mark: str = "") -> Iterator[str]:
-    """A line for every verdict: same, different with both, or only in one of the pages."""
-    same = 0
+    """A line for every verdict: same, different, not tested, or only in one of the pages."""
+    counts = dict.fromkeys(("same", "different", "not tested"), 0)
     for claim, verdict in theirs.items():
         plain = verdict.removesuffix(mark).strip("* ")
         if claim not in stored:
             yield f"new{mark}: {claim}: {plain}"
-        elif plain == stored[claim]:
-            same += 1
-            yield f"same{mark}: {claim}: {plain}"
-        else:
-            yield f"different{mark}: {claim}: {plain}; stored: {stored[claim]}"
+            continue
+        kind = "same" if plain == stored[claim] else "different"
+        if kind == "different" and plain.startswith(UNTESTED):
+            kind = UNTESTED
+        counts[kind] += 1
+        yield f"{kind}{mark}: {claim}: {plain}" + (
+            "" if kind == "same" else f"; stored: {stored[claim]}"
+        )
     for claim in stored:
         if claim not in theirs:
             yield f"only in the stored page{mark}: {claim}: {stored[claim]}"
-    yield f"{same} of {len(stored)} verdicts are the stored ones"
+    words = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    yield f"of {len(stored)} stored verdicts: {words}"

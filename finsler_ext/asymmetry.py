@@ -168,6 +168,8 @@ class Asymmetry:
     def fidelity(self, embedding, omega_norm: float = 0.0, space: Space = RANDERS) -> SkewFidelity:
         """How faithfully an embedding shows it."""
         data, shown = self.compared(embedding, omega_norm, space)
+        if data.size == 0 and self.is_directed:
+            return SkewFidelity.undefined("no pair is known both ways")
         return _compare(data, shown, 1.0 if self.absolute else None)
 
     def _made_pairs(self) -> SkewPairs:

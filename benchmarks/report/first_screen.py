@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.experiments import PAPER_DRIFTS
 from benchmarks.published import failed_runs
 from benchmarks.report.claims import CLAIMS, THEORY
+from benchmarks.report.class_claims import written_runs
 from benchmarks.report.comparisons import BEST, finsler_name, tally
 from benchmarks.report.finding import DOES_NOT, HOLDS, NOT_TESTED, NOT_YET, PARTLY, Runs, middle
 from benchmarks.report.markdown import signed
@@ -19,7 +20,7 @@ __all__ = ["first_screen"]
 def first_screen(runs: Runs, found: dict) -> str:
     """``found``: the finding on every claim, by its name."""
     lines = [_failed(), _labels(runs, "umap"), _labels(runs, "tsne"), _third(runs, found),
-             _heights(runs), _drift(runs), _relief(runs), _written(runs), _cost(runs, found),
+             _heights(runs), _drift(runs), _relief(runs), _written(runs, found), _cost(runs, found),
              _maths(found)]  # fmt: skip
     body = "\n".join(f"{i}. {line}" for i, line in enumerate(filter(None, lines), 1))
     return (
@@ -120,11 +121,17 @@ def _relief(runs: Runs) -> str:
     )
 
 
-def _written(runs: Runs) -> str:
+def _written(runs: Runs, found: dict) -> str:
     words = as_written(runs)
     if not words:
-        return f"**The paper's update rules beside ours:** {NOT_YET}."
-    return f"**The paper's update rules beside ours.** {words}."
+        return f"**The paper's own update rules:** {NOT_YET}."
+    parts, named = [], written_runs(runs, "umap")
+    tallies = [tally(named, "umap", BEST, f"umap_{d}d", "ami") for d in (2, 3)]
+    if all(t.total for t in tallies):
+        parts.append(f"UMAP, best of four ω, to 2-D {tallies[0]}; to 3-D {tallies[1]}")
+    if found["tsne-written"].ours:
+        parts.append(f"t-SNE, {found['tsne-written'].ours}")
+    return f"**The paper's own update rules, run here.** {'. '.join([*parts, words])}."
 
 
 def _cost(runs: Runs, found: dict) -> str:

@@ -168,6 +168,40 @@ def no_hierarchy(all_runs: Runs) -> Finding:
     return _judged(words, parts, [v < FOLLOWS for v in known.values()])
 
 
+def found_clusters(all_runs: Runs) -> Finding:
+    """The clusters are found as well as by the parents, or better."""
+    runs, parts, good = all_runs["clusters"], [], []
+    for title, ours, parent in (
+        ("MDS", "finsler_mds_0.5_3d", "isomap_2d"),
+        ("UMAP", "finsler_umap_0.5_3d", "umap_2d"),
+        ("UMAP, k⁺ = 300", "finsler_umap_0.5_3d+k300", "umap_2d"),
+        ("t-SNE", "finsler_tsne_0.5_3d", "tsne_2d"),
+    ):
+        pair = [middle(runs, "clusters", m, "ami") for m in (ours, parent)]
+        if np.isfinite(pair).all():
+            good.append(pair[0] >= pair[1])
+            parts.append(f"{title} {pair[0]:.2f} ({title_of(parent)} {pair[1]:.2f})")
+    return _judged("AMI, ω = 0.5, in brackets that of the parent: ", parts, good)
+
+
+def peers(all_runs: Runs) -> Finding:
+    """Finsler MDS models directed distances better than slide vectors and radius distances."""
+    parts, good = [], []
+    cases = (("us_cities", "us_cities", "finsler_mds_0.5_3d", "2d"),
+             ("flights", "flights", "finsler_mds_auto_3d", "3d"),
+             *(("directed", d, "finsler_mds_auto_3d", "3d")
+               for d in ("morse", "polblogs", "velocity")))  # fmt: skip
+    for name, data, ours, columns in cases:
+        methods = (ours, f"slide_vector_{columns}", f"radius_distance_{columns}")
+        stress = [middle(all_runs[name], data, m, "stress") for m in methods]
+        if np.isfinite(stress).all():
+            good += [stress[0] < stress[1], stress[0] < stress[2]]
+            parts.append(f"{data} {', '.join(f'{v:.3f}' for v in stress)}")
+    words = "Stress of Finsler MDS, slide vector, radius distance: "
+    note = f"lower in {sum(good)} of {len(good)} comparisons; more in DIRECTED.md"
+    return _judged(words, parts, good, note)
+
+
 def cities_by_others(all_runs: Runs) -> Finding:
     """On the cities, symmetric maps miss the density and asymmetric ones show it."""
     runs = all_runs["us_cities"]

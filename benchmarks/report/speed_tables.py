@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.report.finding import HOLDS, NOT_YET, Finding, Runs
+from benchmarks.report.finding import HOLDS, NOT_YET, Finding, Runs, of_cases
 from benchmarks.report.markdown import NOT_RUN, number, table
 from benchmarks.speed_all import METHODS
 
-__all__ = ["fit_ratio", "share", "speed", "tsne_time", "umap_time"]
+__all__ = ["fit_ratio", "share", "speed", "tsne_slower", "tsne_time", "umap_time"]
 
 DATA = "imagenette"
 # A difference of time that a reader would call "about as much".
@@ -63,6 +63,19 @@ def fit_ratio(runs: Runs, method: str, parent: str) -> float:
     """A method's time of a whole fit in units of its parent's; nan where one is missing."""
     found = _times(runs)
     return float("nan") if found.empty else share(found, method, parent)
+
+
+def tsne_slower(runs: Runs) -> Finding:
+    """t-SNE takes longer than UMAP, Euclidean and Finsler alike."""
+    pairs = (("opentsne_2d", "umap_2d"), ("finsler_tsne", "finsler_umap"))
+    ratios = [fit_ratio(runs, *pair) for pair in pairs]
+    if any(pd.isna(ratios)):
+        return Finding("", NOT_YET)
+    return Finding(
+        f"Whole fits: t-SNE takes {ratios[0]:.1f} times as long as UMAP, Finsler t-SNE "
+        f"{ratios[1]:.1f} times as long as Finsler UMAP",
+        of_cases([ratio > 1 for ratio in ratios]),
+    )
 
 
 def umap_time(runs: Runs) -> Finding:

@@ -19,6 +19,8 @@ __all__ = ["MISSING", "TextTable", "is_number", "numbers_of", "read_cells", "rea
 CHUNK = 20_000
 # Lines that are looked at to tell a header from a row.
 LOOKED_AT = 1000
+# Columns that a complaint offers to leave out.
+MOST_DROPPED = 8
 
 
 class TextTable(NamedTuple):
@@ -166,15 +168,14 @@ def _numbers(path, columns: Columns, chunk) -> np.ndarray:
             bad.append((columns.names[c], cells[wrong], chunk[wrong][0]))
     if bad:
         name, cell, line = bad[0]
-        more = (
-            ""
-            if len(bad) == 1
-            else f" (and {len(bad) - 1} more such columns: "
-            + (listed(repr(other[0]) for other in bad[1:]) + ")")
-        )
+        more, drop = "", f"it out with --drop {name!r}"
+        if len(bad) > 1:
+            names = [repr(other[0]) for other in bad]
+            more = f" (and {len(bad) - 1} more such columns: {listed(names[1:])})"
+            drop = "them out with " + " ".join(f"--drop {name}" for name in names[:MOST_DROPPED])
         raise UsageError(
             f"{path}: column {name!r} is not numeric ({cell!r} in line {line}){more}; colour by "
-            f"it with --label {name!r} or leave it out with --drop {name!r}"
+            f"it with --label {name!r} or leave {drop}"
         )
     return block
 

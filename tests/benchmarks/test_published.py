@@ -82,7 +82,7 @@ def test_nmi_is_the_v_measure_in_all_rows_but_one():
 
 @pytest.mark.parametrize("family", ["umap", "tsne"])
 def test_main_tables_are_the_drifts_of_highest_ami(family):
-    """But for two cells of Caltech256, which the main table has one column to the left."""
+    """But for two cells of Caltech256, which the main table has from their neighbours."""
     main_table, drifts = by_row(family), by_row(f"drift_{family}")
     differ = []
     for data in dict.fromkeys(main_table.index.get_level_values("data")):

@@ -435,6 +435,30 @@ def test_which_of_ours_a_method_of_the_paper_is_compared_with(written, ours):
     assert ours_for(written) == ours
 
 
+@pytest.mark.parametrize(("level", "words"), [(0.7, HOLDS), (0.55, ONLY_2D), (0.4, DOES_NOT)])
+def test_labels_by_the_update_rules_of_the_paper(level, words):
+    """Ours are better, and are not counted."""
+    judge = claim("umap-written").judge
+    parents = runs_of({"umap_2d": 0.5, "umap_3d": 0.6, "finsler_umap_0_3d": 0.4, **of_four(0.9)})
+    named = {f"paper_umap_{w}_3d": level for w in ("0.001", "0.01", "0.1", "0.5")}
+    named["paper_umap_one_sided_0.5_3d"] = 0.9
+    found = judge(nothing() | {"umap": parents, "paper_umap": runs_of(named)})
+    assert found[1:] == (words, "weak: as few as 4 seeds")
+    once = runs_of(named, seeds=1)
+    assert judge(nothing() | {"umap": parents, "paper_umap": once}).verdict == NOT_YET
+    assert judge(nothing() | {"umap": parents}).verdict == NOT_YET
+
+
+def test_the_paper_s_tsne_has_a_parent_of_its_own_and_one_run():
+    named = {f"paper_tsne_{w}_3d": 0.7 for w in ("0.001", "0.01", "0.1", "0.5")}
+    named |= {"paper_tsne_parent_2d": 0.5, "paper_tsne_parent_3d": 0.8}
+    runs = nothing() | {"paper_tsne": runs_of(named, seeds=1)}
+    runs["tsne"] = runs_of({"tsne_2d": 0.9, "tsne_3d": 0.9}, seeds=3)
+    found = claim("tsne-written").judge(runs)
+    assert found[1:] == (ONLY_2D, "one run each")
+    assert "to 2-D: higher on 3 of 3 sets, mean +0.200" in found.ours
+
+
 def test_every_data_set_and_score():
     scores = ("ami", "ari", "nmi", "homogeneity", "completeness", "v_measure", "fmi")
     better = pd.concat([runs_of({"umap_2d": 0.5, **of_four(0.7)}, score=s) for s in scores])

@@ -116,7 +116,7 @@ def test_the_same_runs_give_the_stored_numbers_and_verdicts(tmp_path, said):
     report.write(tmp_path / "stored", tmp_path / "stored.md")
     total = len(verdicts((tmp_path / "stored.md").read_text(encoding="utf-8")))
     reproduced(tmp_path, said)
-    assert f"{total} of {total} verdicts are the stored ones" in said
+    assert f"of {total} stored verdicts: {total} same, 0 different, 0 not tested" in said
     assert said[-1].startswith("4 of 4 runs gave the stored numbers")
     assert sum(line.startswith("same: ") for line in said) == total
 
@@ -143,7 +143,7 @@ def test_quick_verdicts_are_marked_and_compared_without_their_mark(tmp_path, sai
     assert all(verdict.endswith("(quick)") for verdict in found.values())
     assert "This page is of a quick run" in page
     assert page.startswith("# ")
-    assert f"{len(found)} of {len(found)} verdicts are the stored ones" in said
+    assert f"of {len(found)} stored verdicts: {len(found)} same, 0 different, 0 not tested" in said
 
 
 PAGE = """# Page
@@ -178,14 +178,16 @@ def test_places_may_have_a_column_of_their_own():
 
 
 def test_agreement_of_two_pages():
-    mine = {"a": "holds (quick)", "b": "does not hold (quick)", "d": "holds (quick)"}
-    stored = {"a": "holds", "b": "holds", "c": "holds"}
+    mine = {"a": "holds", "b": "does not hold", "d": "holds", "e": "not tested here yet"}
+    mine = {claim: f"{verdict} (quick)" for claim, verdict in mine.items()}
+    stored = {"a": "holds", "b": "holds", "c": "holds", "e": "holds in part"}
     assert list(agreement(mine, stored, " (quick)")) == [
         "same (quick): a: holds",
         "different (quick): b: does not hold; stored: holds",
         "new (quick): d: holds",
+        "not tested (quick): e: not tested here yet; stored: holds in part",
         "only in the stored page (quick): c: holds",
-        "1 of 3 verdicts are the stored ones",
+        "of 4 stored verdicts: 1 same, 1 different, 1 not tested",
     ]
 
 

@@ -442,3 +442,10 @@ def test_sparse_features_with_duplicates_are_summed():
     assert not twice.has_canonical_format
     one, two = (FinslerMDS(max_iter=5).fit(data) for data in (halves, twice))
     assert np.array_equal(one.embedding_, two.embedding_)
+
+
+def test_a_graph_without_ways_back_has_nothing_to_compare():
+    nx = pytest.importorskip("networkx")
+    one_way = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d"), ("a", "e"), ("e", "d"), ("b", "e")])
+    model = FinslerMDS(n_components=2, metric="precomputed", omega_norm=0.5, random_state=0)
+    assert model.fit(one_way).skew_fidelity_.reason == "no pair is known both ways"
