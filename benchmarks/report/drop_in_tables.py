@@ -24,8 +24,7 @@ def drop_in(runs: Runs) -> str:
         "same neighbours, with their intervals; sign is the share of neighbour pairs that the "
         "height orders rightly, ρ is Spearman(height, log local scale). Heights across islands "
         "are settled by log local scale, so ρ is partly by construction; sign is not. "
-        '`height="auto"` is free with two columns and held with three. This section was run '
-        "with version 0.2.0, all others with 0.1.0, which had held heights only.\n",
+        '`height="auto"` is free with two columns and held with three.\n',
     ]
     for family, name in FAMILIES.items():
         found = runs[name]
