@@ -27,7 +27,7 @@ LOWEST = (
     "pyparsing<3.2",  # a later one warns of what matplotlib 3.7 does
 )
 
-nox.options.sessions = ["lint", "tests"]
+nox.options.sessions = ["lint", "tests", "benchmarks"]
 
 
 @nox.session(python=PYTHONS)
@@ -35,6 +35,20 @@ def tests(session: nox.Session) -> None:
     """The default test run on each supported Python."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """The tests of the benchmarks."""
+    session.install("-e", ".[test,benchmarks]")
+    session.run("python", "-m", "pytest", "tests/benchmarks", "tests/test_readme_figures.py")
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Tests of minutes, with all the packages that tests know of."""
+    session.install("-e", ".[test-all]")
+    session.run("python", "-m", "pytest", "-m", "slow", "tests", *session.posargs)
 
 
 @nox.session(python="3.10")

@@ -22,7 +22,7 @@ from benchmarks.methods.one_sided import OneSidedDescent
 from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
 from finsler_ext.layout.start import initial_positions
 from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.forces import FORCE_LIMIT
+from finsler_ext.layout.umap.forces import FORCE_LIMIT, LossShape
 from finsler_ext.layout.umap.schedule import UmapSchedule
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
@@ -85,7 +85,7 @@ def heights(X, seed: int) -> dict[str, np.ndarray]:
     )  # fmt: skip
     ours = {}
     for name, kind in {"finsler_ext": UmapDescent, "one-sided negatives": OneSidedDescent}.items():
-        descent = kind(graph, a=A, b=B, n_epochs=EPOCHS, seed=seed)
+        descent = kind(graph, LossShape(A, B), n_epochs=EPOCHS, seed=seed)
         ours[name] = UmapSchedule(descent, start, find_axis=False).at(OMEGA).position[:, -1]
     return {"sequential sweep": swept[:, -1]} | ours
 

@@ -7,14 +7,13 @@ from numbers import Number
 import numpy as np
 import scipy.sparse
 
+from finsler_ext.construct.edge_lists import STOCHASTIC_TOLERANCE
 from finsler_ext.construct.input import checked_structure
 
 __all__ = ["read_transitions", "representation", "store", "stored_neighbors"]
 
 # Weight of the cosines in a velocity graph: scvelo's own, p_ij ∝ exp(10 cos_ij).
 VELOCITY_SCALE = 10.0
-# Rows of a transition matrix may miss a sum of 1 by this much (float32 sums of many entries).
-STOCHASTIC_TOLERANCE = 1e-3
 
 
 def representation(adata, use_rep: str | None):

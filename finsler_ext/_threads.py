@@ -69,6 +69,12 @@ class RowPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+def run_rows(function: Callable, n_rows: int, n_threads: int, *args, heavy: bool = False) -> None:
+    """Call ``function(start, stop, …)`` over all rows once, as `RowPool` does."""
+    with RowPool(n_rows, n_threads, heavy=heavy) as pool:
+        pool.run(function, *args)
+
+
 _process_with_openmp: int | None = None
 
 

@@ -1,16 +1,29 @@
-"""Warnings that point at the user's own line, however deep they arise."""
+"""Warnings that point at the user's own line, and those of other packages that do not apply."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["warn"]
+__all__ = ["warn", "without_foreign"]
 
 # Lines of this package, and of scikit-learn, which wraps fit_transform, are not the user's.
 _OURS = str(Path(__file__).parent)
 _WRAPPERS = ("sklearn",)
+# Warnings of other packages, which give them no category to tell them by. Ours have one each.
+_FOREIGN = {
+    # scikit-learn, of rows that were taken out of a frame by this package
+    "feature names": ("X does not have valid feature names",),
+    # umap-learn: ours needs no gradient of the metric
+    "inverse_transform": (".*inverse_transform will be unavailable",),
+    # umap-learn, of a search that this package made, and not the user
+    "given search": (".*precomputed_knn", ".*force_approximation_algorithm", ".*transform will"),
+    # Dask: models and data that were in memory travel with the tasks
+    "large graph": ("Sending large graph",),
+}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -19,6 +32,15 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def without_foreign(kind: str) -> Iterator[None]:
+    """Without the warnings of other packages about this (a name in ``_FOREIGN``)."""
+    with warnings.catch_warnings():
+        for message in _FOREIGN[kind]:
+            warnings.filterwarnings("ignore", message, UserWarning)
+        yield
 
 
 def _is_inside(frame) -> bool:

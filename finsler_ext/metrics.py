@@ -13,7 +13,6 @@ from scipy.stats import spearmanr
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
 from finsler_ext.construct.symmetry import is_directed
 from finsler_ext.spaces import RANDERS, Space, find_space
-from finsler_ext.spaces.base import height
 
 __all__ = [
     "SkewFidelity",
@@ -105,7 +104,7 @@ def asymmetry_between(graph, local_scale, distances, omega_norm=None) -> Asymmet
 
 def density_height(embedding, local_scale) -> float:
     """Spearman correlation between height and log local scale: sparse above dense is +1."""
-    level = np.asarray(height(embedding), dtype=np.float64)
+    level = np.asarray(embedding, dtype=np.float64)[:, -1]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
     known = np.isfinite(level) & np.isfinite(log_scale)

@@ -8,14 +8,13 @@ writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from finsler_ext._anndata import representation, store, stored_neighbors
+from finsler_ext._warn import without_foreign
 from finsler_ext.construct.gradient_share import CyclicWarning
 
 __all__ = ["tsne", "umap", "velocity"]
@@ -92,7 +91,7 @@ def umap(
         random_state=random_state,
         **parameters,
     )
-    with _quiet():
+    with without_foreign("given search"):
         model.fit(features)
     return store(adata, model, "finsler_umap", key_added, copy, parameters, source)
 
@@ -211,16 +210,8 @@ def velocity(
         model = FinslerMDS(**({"missing": "geodesic"} | settings))
     else:
         raise ValueError(f"method must be 'umap' or 'mds', got {method!r}.")
-    with _quiet():
+    with without_foreign("given search"):
         # noisy velocities leave much that has no height; uns holds gradient_share
         warnings.simplefilter("ignore", CyclicWarning)
         model.fit(data)
     return store(adata, model, "finsler_velocity", key_added, copy, parameters, source)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without umap-learn's announcements about methods that nobody calls on cells."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "precomputed_knn", UserWarning)
-        yield

@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 # The tests compare thread counts on purpose; two are enough, whatever the machine has.
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
@@ -6,6 +7,16 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+
+# Tests of what is not in the package: they run by their path, after the others in .ci/run.
+APART = [Path(__file__).parent / name for name in ("benchmarks", "test_readme_figures.py")]
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A run without paths is of the package."""
+    if config.args_source is config.ArgsSource.TESTPATHS and collection_path in APART:
+        return True
+    return None
 
 
 @pytest.fixture(scope="session")

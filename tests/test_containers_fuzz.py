@@ -70,7 +70,7 @@ def new_rows(X):
     return np.vstack([between.astype(X.dtype), X[:1]])
 
 
-@examples(40)
+@examples(20)
 @given(tables(), st.sampled_from(DENSE), KINDS)
 def test_dense_containers(X, form, kind):
     want = fitted(kind, np.ascontiguousarray(X), new_rows(X))
@@ -78,7 +78,7 @@ def test_dense_containers(X, form, kind):
     assert_same(got, want)
 
 
-@examples(40)
+@examples(20)
 @given(tables(dtypes=("f8", "f4", "i8", "?")), st.sampled_from(SPARSE), KINDS)
 def test_sparse_containers(X, form, kind):
     X = X.astype(float) if X.dtype == bool else X
@@ -87,7 +87,7 @@ def test_sparse_containers(X, form, kind):
     assert_same(got, want)
 
 
-@examples(20)
+@examples(10)
 @given(tables(dtypes=("f8", "f4", "i4"), offsets=(0.0, 1.0)))
 def test_dense_and_sparse_have_the_same_neighbours(X):
     """Sums are made in another order, so ties may fall otherwise: distances are compared."""
@@ -95,7 +95,7 @@ def test_dense_and_sparse_have_the_same_neighbours(X):
     assert np.allclose(dense._knn_dists, sparse._knn_dists, atol=1e-5 * np.abs(X).max() + 1e-30)
 
 
-@examples(30)
+@examples(15)
 @given(
     tables(dtypes=("f8",), offsets=(0.0,)),
     st.sampled_from([-200, -60, -7, 5, 60, 300]),
@@ -112,7 +112,7 @@ def test_units(X, exponent, kind):
         assert np.allclose(a, b, atol=1e-6 * max(np.abs(b).max(), 1e-30))
 
 
-@examples(20)
+@examples(10)
 @given(tables(dtypes=("f8",), offsets=(0.0,)), st.sampled_from([-60, -7, 5, 60]))
 def test_units_of_mds(X, exponent):
     """The map is in the unit of the data; where it can be turned freely, rounding may turn it."""
@@ -131,7 +131,7 @@ def test_units_of_mds(X, exponent):
     assert np.abs(placed).max() < 10 * np.abs(plain.transform(new_rows(X))).max()
 
 
-@examples(30)
+@examples(15)
 @given(tables(dtypes=("f8",), offsets=(0.0,)), st.sampled_from([2.0**20, 2.0**30, -(2.0**33)]))
 def test_offsets(X, offset):
     """An offset that rounds nothing changes no neighbour and no distance."""
@@ -152,7 +152,7 @@ def test_offsets(X, offset):
             assert np.allclose(got, want, rtol=1e-6)
 
 
-@examples(30)
+@examples(15)
 @given(tables(dtypes=("f8",)), st.integers(0, 2**16))
 def test_order_of_rows(X, seed):
     """What is made before the layout is made row by row, whatever the order of the rows."""
@@ -174,7 +174,7 @@ REFUSED = {"nan", "inf", "masked", "words", "none", "complex", "three axes", "on
 REFUSED |= {"no rows", "no columns", "nan in sparse"}
 
 
-@examples(60)
+@examples(30)
 @given(spoilt(), KINDS, st.sampled_from(METRICS))
 def test_spoilt_data_is_refused_or_embedded(spoilt_data, kind, metric):
     X, what = spoilt_data

@@ -117,7 +117,15 @@ def test_very_many_columns_need_no_memory():
     assert np.array_equal(model.transform(X[:3]), model.embedding_[:3])
 
 
-@pytest.mark.parametrize("metric", [*BINARY, "ll_dirichlet"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "jaccard",
+        "ll_dirichlet",
+        # each compiles for a second
+        *(pytest.param(m, marks=pytest.mark.slow) for m in BINARY if m != "jaccard"),
+    ],
+)
 def test_stored_zeros_are_zeros(metric):
     rng = np.random.default_rng(0)
     B = (rng.uniform(size=(60, 20)) < 0.3).astype(float)

@@ -60,7 +60,12 @@ print(interrupted)
 
 @pytest.mark.parametrize(
     ("kind", "n"),
-    [("umap", 1000), ("umap", 4200), ("tsne", 1000), ("mds", 600)],
+    [
+        ("umap", 1000),
+        pytest.param("umap", 4200, marks=pytest.mark.slow),
+        ("tsne", 1000),
+        ("mds", 600),
+    ],
 )
 def test_an_interrupted_fit_leaves_the_model(kind, n, tmp_path):
     done = subprocess.run(
@@ -82,8 +87,9 @@ from finsler_ext import FinslerUMAP
 
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).normal(size=(4100, 3))
-model = FinslerUMAP(random_state=0, n_epochs=1).fit(X)
-for work in (lambda: FinslerUMAP(n_epochs=1).fit(X), lambda: model.transform(X[:2] + 0.1)):
+short = {"metric": "manhattan", "n_epochs": 1}
+model = FinslerUMAP(random_state=0, **short).fit(X)
+for work in (lambda: FinslerUMAP(**short).fit(X), lambda: model.transform(X[:2] + 0.1)):
     child = os.fork()
     if child == 0:
         try:
@@ -95,6 +101,7 @@ for work in (lambda: FinslerUMAP(n_epochs=1).fit(X), lambda: model.transform(X[:
 """
 
 
+@pytest.mark.slow  # NN-descent compiles in every process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_is_told_why(tmp_path):
     """It would be ended by OpenMP, with −SIGTERM; other layers of numba's stand a fork."""
@@ -110,7 +117,9 @@ def test_a_forked_process_is_told_why(tmp_path):
     assert set(done.stdout.split()) <= {"7", "0"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4, 5))]
+)
 def test_an_interrupted_command_says_what_was_written(seed, tmp_path):
     """Also while packages are imported, in NN-descent, and between table and picture."""
     rng, random_ = np.random.default_rng(0), random.Random(seed)

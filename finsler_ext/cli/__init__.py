@@ -121,7 +121,13 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--omega-norm", type=float, default=0.5, help="drift in [0, 1)")
     demo.add_argument("--seed", type=int, default=0)
     demo.add_argument("-o", "--output", default="finsler_digits.png", help="picture to write")
+    add_talk(demo)
+    _add_embed(commands)
+    add_transform(commands)
+    return parser
 
+
+def _add_embed(commands) -> None:
     embed = commands.add_parser(
         "embed",
         help="embed a file",
@@ -139,6 +145,33 @@ def _parser() -> argparse.ArgumentParser:
         type=_drift,
         help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
     )
+    _add_columns(embed)
+    _add_directed(embed)
+    embed.add_argument(
+        "--components",
+        type=_components,
+        help="columns, the height among them (default 3; mds with --directed chooses 2 or 3)",
+    )
+    embed.add_argument(
+        "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
+    )
+    embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
+    embed.add_argument(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="picture (png, pdf, svg) or page to explore (html); may be given several times",
+    )
+    embed.add_argument("--seed", type=int, default=0)
+    embed.add_argument("--threads", type=int, default=-1, help="default: all")
+    add_dask(embed)
+    add_sample(embed)
+    add_talk(embed)
+
+
+def _add_columns(embed) -> None:
+    """What is embedded of a table."""
     embed.add_argument(
         "--label", metavar="COLUMN", help="colour by this, do not embed it; written as it is"
     )
@@ -160,6 +193,9 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--index", metavar="COLUMN", help="column that names the rows")
     embed.add_argument("--metric", help="distance between rows (default euclidean)")
     embed.add_argument("--array", metavar="NAME", help="array of an npz file to embed")
+
+
+def _add_directed(embed) -> None:
     embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
     embed.add_argument(
         "--weights",
@@ -169,30 +205,6 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
     embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
     embed.add_argument("--weight", metavar="COLUMN", help="of an edge list: length or strength")
-    embed.add_argument(
-        "--components",
-        type=_components,
-        help="columns, the height among them (default 3; mds with --directed chooses 2 or 3)",
-    )
-    embed.add_argument(
-        "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
-    )
-    embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
-    embed.add_argument(
-        "--plot",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="picture (png, pdf, svg) or page to explore (html); may be given several times",
-    )
-    embed.add_argument("--seed", type=int, default=0)
-    embed.add_argument("--threads", type=int, default=-1, help="default: all")
-    add_dask(embed)
-    add_sample(embed)
-    add_talk(demo)
-    add_talk(embed)
-    add_transform(commands)
-    return parser
 
 
 def _components(text: str) -> int:

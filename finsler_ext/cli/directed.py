@@ -24,6 +24,7 @@ __all__ = ["Directed", "read_directed"]
 # A dense matrix of more rows than this does not fit into memory.
 MOST_ROWS = 20_000
 # As many lines as columns, all numbers, and more columns than this: a matrix, whatever the header.
+# As in `finsler_ext.construct.frames`, which a command that reads a table does not import.
 MOST_EDGE_COLUMNS = 4
 
 

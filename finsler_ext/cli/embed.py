@@ -26,11 +26,10 @@ from finsler_ext.cli.output import (
 )
 from finsler_ext.cli.stages import CLEAR
 from finsler_ext.cli.tables import UNEQUAL, Table, read_table
-from finsler_ext.cli.usage import UsageError, one_line, shown_path
+from finsler_ext.cli.usage import NAMES, UsageError, one_line, shown_path
 
 __all__ = ["embed"]
 
-NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 DRIFT = 0.5
 # A layout that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 0.5
@@ -83,20 +82,11 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
         write_output(output, model.embedding_, data.rows, data.label, options.label)
         interrupts.written.append(shown_path(output))
         title = encodable(f"{source.name}, {NAMES[method]}")
-        for plot in plots:
-            stage(f"drawing {shown_path(plot)}")
-            write_plot(plot, model, data.label, options.label, data.rows, title)
-            interrupts.written.append(shown_path(plot))
+        _draw(model, data, options, title, plots, interrupts)
         if options.save is not None:
             _save(model, data, options)
             interrupts.written.append(shown_path(options.save))
-    if options.label is not None and label_column(options.label) != options.label:
-        note = f"the label {options.label!r} is column {label_column(options.label)!r}"
-        _note(note)
-    for text in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
-        _note(text)
-    if getattr(model, "_knn_search_index", None) is not None:
-        _note(one_line(_search_in_words(model)))
+    _tell(model, options, caught)
     fidelity = verdict(model.skew_fidelity_, options.directed)
     if options.directed:
         fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
@@ -108,6 +98,24 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
         f"{fidelity}"
     )
     return 0
+
+
+def _draw(model, data, options, title: str, plots: list[Path], interrupts: Interrupts) -> None:
+    for plot in plots:
+        stage(f"drawing {shown_path(plot)}")
+        write_plot(plot, model, data.label, options.label, data.rows, title)
+        interrupts.written.append(shown_path(plot))
+
+
+def _tell(model, options, caught) -> None:
+    """Notes about names, warnings, and the search for neighbours."""
+    if options.label is not None and label_column(options.label) != options.label:
+        note = f"the label {options.label!r} is column {label_column(options.label)!r}"
+        _note(note)
+    for text in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
+        _note(text)
+    if getattr(model, "_knn_search_index", None) is not None:
+        _note(one_line(_search_in_words(model)))
 
 
 def _save(model, data: Table | Directed, options) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
-from finsler_ext.cli.usage import UsageError, listed, needs, one_line, shown_path
+from finsler_ext.cli.usage import NAMES, UsageError, listed, needs, one_line, shown_path
 
 __all__ = ["embed_large", "transform_large"]
 
@@ -30,7 +30,6 @@ WHOLE = {
     "plot": "--plot",
     "incoming": "--incoming",
 }
-NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 # What Dask says of every connection that breaks is shown only then.
 DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
 PATIENCE = 2.0

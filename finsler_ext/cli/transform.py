@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._progress import stage
+from finsler_ext._warn import without_foreign
 from finsler_ext.cli.interrupts import Interrupts
 from finsler_ext.cli.output import check_output, write_output
 from finsler_ext.cli.tables import Table, read_table
@@ -21,8 +22,6 @@ __all__ = ["in_order_of", "prepared", "transform"]
 # Rows placed at a time; between two batches the bar moves and Ctrl-C is heard.
 BATCH = 2000
 PATIENCE = 2.0
-# scikit-learn says so of arrays given to a model of frames; columns are matched here.
-NO_NAMES = "X does not have valid feature names"
 BAR = (
     "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed, "
     "{remaining} left"
@@ -53,13 +52,13 @@ def transform(options, interrupts: Interrupts) -> int:
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        placed = _in_batches(model, X, ways, interrupts)
+        with without_foreign("feature names"):
+            placed = _in_batches(model, X, ways, interrupts)
     seconds = time.perf_counter() - started
     write_output(output, placed, table.rows, table.label, options.label)
     interrupts.written.append(shown_path(output))
     for line in dict.fromkeys(one_line(note.message) for note in caught):
-        if NO_NAMES not in line:
-            print(f"finsler-ext: note: {line}", file=sys.stderr)
+        print(f"finsler-ext: note: {line}", file=sys.stderr)
     how = f"Read {shown_path(source)}: {table.how}. " if table.how else ""
     print(
         f"{how}Placed {len(placed)} rows among the {len(model.embedding_)} points of "

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-__all__ = ["OneLineParser", "UsageError", "listed", "needs", "one_line", "shown_path"]
+__all__ = ["NAMES", "OneLineParser", "UsageError", "listed", "needs", "one_line", "shown_path"]
 
+# Names in a message; more are counted.
 LISTED = 8
+NAMES = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}
 
 
 class UsageError(Exception):

@@ -38,7 +38,7 @@ __all__ = [
 # it takes two steps at least.
 WAY_BACK = 2.0
 # With more of the pairs known than this, those that are not are unknown distances.
-MOSTLY_KNOWN = 0.5
+MOST_PAIRS = 0.5
 
 
 class Edges(NamedTuple):
@@ -63,7 +63,7 @@ def is_digraph(D) -> bool:
     if edges.length.min() == edges.length.max():
         return True
     degree = np.bincount(edges.source, minlength=n)
-    if n_edges >= MOSTLY_KNOWN * n * (n - 1) or degree.min() == degree.max():
+    if n_edges >= MOST_PAIRS * n * (n - 1) or degree.min() == degree.max():
         return False
     there = _matrix(edges)
     return abs(there - there.T).max() > 0

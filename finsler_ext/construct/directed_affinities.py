@@ -14,11 +14,12 @@ import scipy.sparse
 from openTSNE.affinity import Affinities
 from scipy.special import expit
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.construct.geodesics import geodesic_neighbors as extend_along_paths
 from finsler_ext.construct.neighbors import is_asymmetric, with_self_first
 from finsler_ext.construct.scales import mean_neighbor_distance, relative_scale
-from finsler_ext.construct.tsne_neighbors import BLOCK_ROWS, DirectedIndex, neighbor_index
+from finsler_ext.construct.tsne_neighbors import QUERY_ROWS, DirectedIndex, neighbor_index
 
 __all__ = ["TSNE_AFFINITIES", "DirectedAffinities", "normalised"]
 
@@ -27,7 +28,7 @@ TSNE_AFFINITIES = ("directed", "harmonic", "symmetrized")
 # would count a new one among theirs.
 IN_EDGE_CANDIDATES = 3
 # A fitted row given again lies exactly at the reach of some points; rounding must not decide.
-ROUNDING = 1e-9
+REACH_ROUNDING = 1e-9
 
 
 class DirectedAffinities(Affinities):
@@ -189,8 +190,7 @@ class DirectedAffinities(Affinities):
         if isinstance(self.knn_index, DirectedIndex):
             data = self.knn_index.admitted(data)
         blocks = []
-        for start in range(0, data.shape[0], BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_blocks(data.shape[0], QUERY_ROWS):
             scale = None if given is None else np.asarray(given, dtype=np.float64)[rows]
             blocks.append(self._block_to_new(data[rows], k, params, scale))
         P = scipy.sparse.csr_matrix(scipy.sparse.vstack([b[0] for b in blocks], format="csr"))
@@ -207,7 +207,7 @@ class DirectedAffinities(Affinities):
             row = np.repeat(np.arange(n_new), near.shape[1])
             exact = self.knn_index.refined(data, row, near.ravel(), distances.ravel())
             distances = exact.reshape(near.shape)
-            new, old = np.nonzero(back <= self.reach * (1.0 + ROUNDING))
+            new, old = np.nonzero(back <= self.reach * (1.0 + REACH_ROUNDING))
             square = self.knn_index.refined(data, new, old, back[new, old]) ** 2
         else:
             wanted = min(n, IN_EDGE_CANDIDATES * k)

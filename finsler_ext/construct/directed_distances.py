@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext.construct.connectivity import strongly_connected
 from finsler_ext.construct.geodesics import neighbor_graph
 from finsler_ext.construct.neighbors import (
@@ -32,8 +33,6 @@ __all__ = [
     "metric_between",
     "shortest_paths",
 ]
-
-BLOCK_ROWS = 256
 
 
 class DirectedDistances(NamedTuple):
@@ -110,9 +109,8 @@ def shortest_paths(graph, dtype=np.float64) -> np.ndarray:
     """
     n = graph.shape[0]
     lengths = np.empty((n, n), dtype=dtype)
-    for start in range(0, n, BLOCK_ROWS):
-        sources = np.arange(start, min(start + BLOCK_ROWS, n))
-        lengths[sources] = dijkstra(graph, indices=sources)
+    for rows in row_blocks(n):
+        lengths[rows] = dijkstra(graph, indices=np.arange(rows.start, rows.stop))
     return lengths
 
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
+from finsler_ext.construct.scales import SCALE_FLOOR
 
 __all__ = ["gaussian_scales"]
 
 # Bisection stops when the entropy is this close to its target.
 ENTROPY_TOLERANCE = 1e-6
+# After some 60, double precision has no digits left to halve.
 MAX_HALVINGS = 100
-# No scale is smaller than this share of the mean neighbour distance, as for UMAP's scales.
-SCALE_FLOOR = 1e-3
 # A row needs this many neighbours per unit of perplexity, openTSNE's rule; with fewer, its
 # perplexity is lowered.
 NEIGHBORS_PER_PERPLEXITY = 3.0
@@ -45,8 +45,8 @@ def gaussian_scales(distances: np.ndarray, perplexity: float, *, n_threads: int 
     scale = np.empty(len(distances))
     finite = np.isfinite(distances)
     overall = float(distances.mean(where=finite)) if finite.any() else 1.0
-    with RowPool(len(distances), n_threads) as pool:
-        pool.run(_fit, distances, float(perplexity), overall if overall > 0 else 1.0, scale)
+    overall = overall if overall > 0 else 1.0
+    run_rows(_fit, len(distances), n_threads, distances, float(perplexity), overall, scale)
     return scale
 
 

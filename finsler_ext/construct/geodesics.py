@@ -6,13 +6,13 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext.construct.connectivity import strongly_connected
 from finsler_ext.construct.neighbors import DirectedNeighbors
 
 __all__ = ["geodesic_neighbors", "neighbor_graph"]
 
-BLOCK_ROWS = 256
-# csgraph takes a stored zero for "no edge"; duplicates get this share of the median length.
+# csgraph takes a stored zero for "no edge"; such edges get this share of the median length.
 ZERO_LENGTH = 1e-9
 # Where all neighbours are duplicates there is no median: shorter than any distance in any unit.
 SHORTEST = 1e-290
@@ -48,8 +48,8 @@ def geodesic_neighbors(
     indices = np.empty((n, n_neighbors), dtype=np.int32)
     lengths = np.empty((n, n_neighbors), dtype=np.float64)
     reach = np.inf
-    for start in range(0, n, BLOCK_ROWS):
-        sources = np.arange(start, min(start + BLOCK_ROWS, n))
+    for rows in row_blocks(n):
+        sources = np.arange(rows.start, rows.stop)
         along = dijkstra(graph, indices=sources, limit=reach)
         short = np.isfinite(along).sum(axis=1) < n_neighbors
         if short.any():  # the limit learnt from earlier blocks was too tight for these

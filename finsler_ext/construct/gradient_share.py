@@ -11,16 +11,18 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext._warn import warn
 from finsler_ext.construct.readers import canonical
+from finsler_ext.construct.symmetry import NEGLIGIBLE_SKEW
 
 __all__ = ["MOSTLY_CYCLIC", "CyclicWarning", "gradient_share", "warn_of_cycles"]
 
 # With less of the asymmetry than this, most of it has no height.
 MOSTLY_CYCLIC = 0.5
-# Below this share of Σ D² the skew part is rounding.
-NEGLIGIBLE_SKEW = 1e-12
-BLOCK_ROWS = 1024
+# Rows summed at a time: another number would change the last digits of the share.
+SUMMED_ROWS = 1024
+# Of conjugate gradients; the share is exact to its square.
 TOLERANCE = 1e-8
 
 
@@ -56,8 +58,7 @@ def gradient_share(D) -> float:
 def _share_of_all_pairs(D: np.ndarray) -> float:
     n = len(D)
     total = skew = gradient = 0.0
-    for start in range(0, n, BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
+    for rows in row_blocks(n, SUMMED_ROWS):
         there = D[rows].astype(np.float64)
         half = (there - D[:, rows].T) / 2
         total += float(np.einsum("ij,ij", there, there))

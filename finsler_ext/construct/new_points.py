@@ -12,12 +12,11 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext.construct.index.base import NewNeighbors
 
 __all__ = ["extended_new_neighbors", "training_rows"]
 
-# Rows hashed at a time.
-BLOCK_ROWS = 512
 # 2⁶⁴ divided by the golden ratio: multiples of it are spread evenly (Knuth).
 ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -96,8 +95,7 @@ def _row_hashes(X) -> np.ndarray:
     if not scipy.sparse.issparse(X):
         factor, bits = _factors(np.arange(X.shape[1])), _bits(X)
         hashes = np.empty(len(X), dtype=np.uint64)
-        for start in range(0, len(X), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_blocks(len(X)):
             hashes[rows] = _stirred(bits[rows].astype(np.uint64) * factor).sum(
                 axis=1, dtype=np.uint64
             )

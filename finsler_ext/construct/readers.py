@@ -16,6 +16,7 @@ import scipy.sparse
 
 from finsler_ext.construct.directed_distances import shortest_paths
 from finsler_ext.construct.edge_lists import choose_length, edge_matrix, path_lengths
+from finsler_ext.construct.geodesics import ZERO_LENGTH
 from finsler_ext.construct.input import checked_structure
 
 __all__ = [
@@ -32,8 +33,6 @@ __all__ = [
     "read_transition_probabilities",
 ]
 
-# csgraph takes a stored zero for "no edge"; such edges get this share of the median length.
-ZERO_LENGTH = 1e-9
 # With fewer pairs known than this share, distances say little about the whole without the paths
 # that they are parts of: on direct flights (5 % of the pairs) a descent from a start along shortest
 # paths ends at less than half the stress.

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 
 __all__ = ["mean_distance", "mean_neighbor_distance", "relative_scale", "umap_scales"]
 
 # Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
 SUM_TOLERANCE = 1e-5
+# umap-learn's figure.
 MAX_HALVINGS = 64
 # No scale is smaller than this share of the mean neighbour distance; umap-learn's figure.
 SCALE_FLOOR = 1e-3
@@ -52,8 +53,8 @@ def umap_scales(
     rho = np.empty(n, dtype=np.float32)
     overall = mean_distance(distances) if overall is None else overall
     target = np.log2(float(n_neighbors or k)) if row_sum is None else float(row_sum)
-    with RowPool(n, n_threads) as pool:
-        pool.run(_fit_scales, distances, target, float(local_connectivity), overall, sigma, rho)
+    connected = float(local_connectivity)
+    run_rows(_fit_scales, n, n_threads, distances, target, connected, overall, sigma, rho)
     return sigma, rho
 
 

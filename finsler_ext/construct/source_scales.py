@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext.construct.gaussian import NEIGHBORS_PER_PERPLEXITY, gaussian_scales
-from finsler_ext.construct.scales import relative_scale, umap_scales
+from finsler_ext.construct.scales import SCALE_FLOOR, relative_scale, umap_scales
 
 __all__ = [
     "SCALES",
@@ -30,8 +30,6 @@ __all__ = [
 ]
 
 SCALES = ("mean", "none", "kth", "umap", "perplexity")
-# As for the other scales: none is below a thousandth of the median.
-SCALE_FLOOR = 1e-3
 
 
 class SourceScale(NamedTuple):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-__all__ = ["DIRECTED_SHARE", "ROUNDING", "is_directed", "is_symmetric"]
+from finsler_ext._blocks import row_blocks
+
+__all__ = ["DIRECTED_SHARE", "NEGLIGIBLE_SKEW", "SYMMETRY_ROUNDING", "is_directed", "is_symmetric"]
 
 # Entries that differ by less than this share of the largest one are equal but for rounding.
-ROUNDING = 1e-6
+SYMMETRY_ROUNDING = 1e-6
 # Distances there and back that differ by less than this share of their sum are equal: they may
 # have been computed in single precision.
 DIRECTED_SHARE = 1e-5
-# Rows compared at a time, so that no second matrix is needed.
-BLOCK_ROWS = 1024
+# Below this share of Σ D² the squares of the skew part are rounding, in single precision too.
+NEGLIGIBLE_SKEW = 1e-12
 
 
-def is_symmetric(matrix, rtol: float = ROUNDING) -> bool:
+def is_symmetric(matrix, rtol: float = SYMMETRY_ROUNDING) -> bool:
     """Whether a matrix equals its transpose, up to ``rtol`` of its largest entry; nan equals nan.
 
     Absent entries of a sparse matrix are zeros.
@@ -24,9 +26,8 @@ def is_symmetric(matrix, rtol: float = ROUNDING) -> bool:
     if scipy.sparse.issparse(matrix):
         return _is_symmetric_sparse(matrix, rtol)
     allowed = rtol * float(np.fmax.reduce(matrix, axis=None)) if rtol else 0.0
-    for start in range(0, matrix.shape[0], BLOCK_ROWS):
-        there = matrix[start : start + BLOCK_ROWS]
-        back = matrix[:, start : start + BLOCK_ROWS].T
+    for rows in row_blocks(matrix.shape[0]):  # no second matrix is needed
+        there, back = matrix[rows], matrix[:, rows].T
         if rtol == 0.0:
             same = np.array_equal(there, back, equal_nan=True)
         else:

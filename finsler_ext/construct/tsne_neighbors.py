@@ -38,8 +38,8 @@ __all__ = ["DirectedIndex", "neighbor_index"]
 EXACT_UP_TO = 15_000
 # An asymmetric callable metric is compared on all pairs up to this size.
 ASYMMETRIC_UP_TO = 20_000
-# New rows compared with all points at a time.
-BLOCK_ROWS = 256
+# New rows compared with all points at a time; fewer are filled up, so BLAS sums as it does here.
+QUERY_ROWS = 256
 
 
 class DirectedIndex(KNNIndex):
@@ -134,7 +134,7 @@ def _dense_distances(query) -> np.ndarray:
 
 def _filled_up(query):
     """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
-    missing = BLOCK_ROWS - query.shape[0]
+    missing = QUERY_ROWS - query.shape[0]
     if scipy.sparse.issparse(query) or missing <= 0:
         return query
     return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])

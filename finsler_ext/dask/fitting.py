@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from finsler_ext._warn import without_foreign
 from finsler_ext.dask.blocks import Blocks, blocks_of
 from finsler_ext.dask.neighbors import nearest_by_parts, parts_of
 from finsler_ext.dask.runner import Runner, runner_for
@@ -175,10 +176,7 @@ def _fit_umap(model, X, find) -> None:
     distances = np.ldexp(np.hstack([np.zeros((n, 1)), distances]), as_fitted.exponent)
     given = model.precomputed_knn
     model.precomputed_knn = (indices, distances)
-    with warnings.catch_warnings():
-        # umap-learn's words about a search that the user is said to have made
-        for word in ("precomputed_knn", "force_approximation_algorithm", "transform will"):
-            warnings.filterwarnings("ignore", f".*{word}")
+    with without_foreign("given search"):
         model.fit(X)
     model.precomputed_knn, model._given_knn = given, (None, None, None)
 

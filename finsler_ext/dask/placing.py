@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext._collections import is_collection
+from finsler_ext._warn import without_foreign
 from finsler_ext.dask.blocks import matrix_of
 
 __all__ = ["for_workers", "output_dtype", "place", "transform"]
@@ -62,8 +62,7 @@ def place(block, model, columns: list | None = None) -> np.ndarray:
     rows = matrix_of(block, columns)
     if len(rows) == 0:
         return np.empty((0, model.embedding_.shape[1]), dtype=output_dtype(model))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with without_foreign("feature names"):
         return np.asarray(model.transform(rows))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any
+
+from finsler_ext._warn import without_foreign
 
 __all__ = ["ClusterError", "Runner", "local_cluster", "runner_for"]
 
@@ -52,7 +53,7 @@ class Runner:
 
         if self.client is None:
             return list(dask.persist(*tasks))
-        with _large_graphs():
+        with without_foreign("large graph"):
             return list(self.client.persist(tasks))
 
     def in_order(self, tasks: Iterable) -> Iterator[Any]:
@@ -75,7 +76,7 @@ class Runner:
                 future.release()
 
     def _submit(self, task):
-        with self._said_clearly(), _large_graphs():
+        with self._said_clearly(), without_foreign("large graph"):
             return self.client.compute(task)
 
     def _result(self, future):
@@ -201,11 +202,3 @@ def _silence() -> Iterator[None]:
     finally:
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)
-
-
-@contextmanager
-def _large_graphs() -> Iterator[None]:
-    """Models and data that were in memory travel with the tasks, which Dask warns of."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        yield

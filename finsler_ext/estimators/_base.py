@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 
 from finsler_ext._warn import warn
-from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.construct.gradient_share import warn_of_cycles
 from finsler_ext.construct.symmetry import is_symmetric
-from finsler_ext.drift import DriftChoice, choose_drift
+from finsler_ext.drift import DriftChoice, choose_drift, warn_of_chance
+from finsler_ext.metrics import density_height
 from finsler_ext.spaces import Space, find_space
 
-__all__ = ["FinslerEstimator"]
+__all__ = ["ANY_DRIFT", "FinslerEstimator"]
+
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
 
 
 class FinslerEstimator:
@@ -36,6 +41,9 @@ class FinslerEstimator:
     verbose: Any
     asymmetry_: Asymmetry
     omega_norm_: Any
+    local_scale_: Any
+    skew_fidelity_: SkewFidelity
+    density_height_: float
     drift_choice_: Any
     _fitted_names: frozenset[str]
     # Whether a first fit keeps what was reached when Ctrl-C stops it, as openTSNE does.
@@ -89,6 +97,34 @@ class FinslerEstimator:
 
     def _score(self, problem, layout) -> None:
         raise NotImplementedError
+
+    def _judge(
+        self, embedding, words: str = "", *, symmetric: bool = False, directed: bool | None = None
+    ) -> None:
+        """Set ``skew_fidelity_`` and ``density_height_``, and say how far to trust the height.
+
+        Parameters
+        ----------
+        words : str
+            What to say first, if verbose.
+        symmetric : bool
+            Whether affinities are symmetric, so that no height is expected.
+        directed : bool, optional
+            Whether the data asks for a height, however small the drift; by default if it is of
+            directed distances.
+        """
+        space, asymmetry, scale = self._space(), self.asymmetry_, self.local_scale_
+        self.skew_fidelity_ = fidelity = asymmetry.fidelity(embedding, self.omega_norm_, space)
+        self.density_height_ = float("nan") if scale is None else density_height(embedding, scale)
+        if self.verbose:
+            self._say(f"{words}; {fidelity}" if words else str(fidelity))
+            if hasattr(self, "islands_"):
+                self._say(str(self.islands_))
+        if not symmetric:
+            directed = asymmetry.is_directed if directed is None else directed
+            warn_of_chance(fidelity, self.omega_norm_, directed=directed, space=space)
+        # openTSNE's own class has no share
+        warn_of_cycles(getattr(self, "gradient_share_", float("nan")))
 
     def _space(self) -> Space:
         return find_space(self.space)

@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from finsler_ext._collections import fit_collection, is_collection, transform_collection
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext._warn import warn
-from finsler_ext.asymmetry import DENSITY, SCALE, Asymmetry
+from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.construct.directed_distances import directed_distances
 from finsler_ext.construct.directed_input import check_range, named_output, opened, plain
-from finsler_ext.construct.gradient_share import warn_of_cycles
 from finsler_ext.construct.input import (
     LENGTHS,
     as_stored,
@@ -31,7 +30,6 @@ from finsler_ext.construct.input import (
     without_extremes,
 )
 from finsler_ext.construct.symmetry import is_symmetric
-from finsler_ext.drift import warn_of_chance
 from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._mds.columns import COLUMNS
 from finsler_ext.estimators._mds.functions import finsler_mds_gd, finsler_smacof
@@ -51,7 +49,6 @@ from finsler_ext.estimators._mds.solve import StressResult, solve, solve_columns
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.scaling import Transformation
-from finsler_ext.metrics import density_height
 
 __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
@@ -406,10 +403,6 @@ class FinslerMDS(
                     f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
                     "embedded by pivots; leave it out, or pass missing='ignore'."
                 )
-        if self._space().majoriser is None or self.method == "gd":
-            raise ValueError(
-                f"Graphs of more than {ALL_PAIRS} nodes need method='smacof' and space='randers'."
-            )
         return True
 
     def _shortest_paths(self, X, n_threads):
@@ -454,7 +447,7 @@ class FinslerMDS(
         self.normalized_stress_ = result.normalized_stress
         self.stress_history_ = result.stress_history
         self.n_iter_ = result.n_iter
-        self.omega_norm_ = omega = result.omega_norm
+        self.omega_norm_ = result.omega_norm
         self.drift_choice_ = result.drift_search
         self.gradient_share_ = result.gradient_share
         self.transformation_ = result.transformation
@@ -462,11 +455,6 @@ class FinslerMDS(
         self._n_features_out = Y.shape[1]
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
             self.asymmetry_ = self._scaled_asymmetry()
-        space = self._space()
-        self.skew_fidelity_ = self.asymmetry_.fidelity(Y, omega, space)
-        from_scale = self.asymmetry_.kind in (DENSITY, SCALE)
-        self.density_height_ = density_height(Y, self.local_scale_) if from_scale else float("nan")
-        self._say(str(self.skew_fidelity_))
         if self._chooses_columns():
             self._say(f"n_components='auto': {self.column_choice_.reason}")
         if self.scaling_choice_ is not None:
@@ -480,8 +468,7 @@ class FinslerMDS(
                 f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
                 f"well, too. Use n_components={fewer}, or 'auto'."
             )
-        warn_of_cycles(self.gradient_share_)
-        warn_of_chance(self.skew_fidelity_, omega, directed=True, space=space)
+        self._judge(Y, directed=True)
 
     @property
     def drift_search_(self):

@@ -25,8 +25,8 @@ from finsler_ext.construct.directed_input import check_range, marked, opened
 from finsler_ext.construct.input import canonical, check_whole, readable, without_extremes
 from finsler_ext.construct.symmetry import is_directed, is_symmetric
 from finsler_ext.construct.tsne_affinities import DirectedPerplexity
-from finsler_ext.drift import check_drift_parameter, warn_of_chance
-from finsler_ext.estimators._base import FinslerEstimator
+from finsler_ext.drift import check_drift_parameter
+from finsler_ext.estimators._base import ANY_DRIFT, FinslerEstimator
 from finsler_ext.estimators._tsne.embedding import FinslerEmbedding
 from finsler_ext.estimators._tsne.start import initial_embedding
 from finsler_ext.io import SaveMixin
@@ -41,7 +41,6 @@ from finsler_ext.layout.height_mode import (
 from finsler_ext.layout.tsne.descent import FinslerDescent
 from finsler_ext.layout.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.layout.tsne.schedule import Phase, TsneLayout, TsneSchedule
-from finsler_ext.metrics import density_height
 
 __all__ = ["FinslerTSNE"]
 
@@ -50,8 +49,6 @@ AUTO = "auto"
 EARLY_EXAGGERATION = 12
 # Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
 AUTO_NEIGHBORS = 15
-# Stands for a drift that is not known yet; no layout is made with it.
-ANY_DRIFT = 0.25
 
 
 # Names of scikit-learn's t-SNE, and what to write here in their place.
@@ -352,7 +349,7 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
 
     def _lay_out(self, problem: Problem, layout) -> TsneLayout:
         if self.omega_norm != AUTO:
-            return layout(self._space().check_drift(self.omega_norm))
+            return layout(float(self.omega_norm))
         P = scipy.sparse.csr_array(problem.affinities.P)
         neighbors = getattr(problem.affinities, "neighbors", None)
         neighbors = _strongest(P) if neighbors is None else neighbors[:, :AUTO_NEIGHBORS]
@@ -385,22 +382,9 @@ class FinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         embedding = layout.embedding
         self.height_, self.islands_, self.embedding_ = layout.height, layout.islands, embedding
         self.kl_divergence_ = float(embedding.kl_divergence)
-        plain = np.asarray(embedding)
         self.local_scale_ = getattr(self.affinities_, "local_scale", None)
-        space = self._space()
-        self.skew_fidelity_ = self.asymmetry_.fidelity(plain, self.omega_norm_, space)
-        self.density_height_ = (
-            float("nan") if self.local_scale_ is None else density_height(plain, self.local_scale_)
-        )
-        self._say(f"Height {self.height_}; {self.skew_fidelity_}")
-        self._say(str(self.islands_))
-        if not is_symmetric(self.affinities_.P):
-            warn_of_chance(
-                self.skew_fidelity_,
-                self.omega_norm_,
-                directed=self.asymmetry_.is_directed,
-                space=space,
-            )
+        symmetric = is_symmetric(self.affinities_.P)
+        self._judge(np.asarray(embedding), f"Height {self.height_}", symmetric=symmetric)
 
     def __setstate__(self, state):
         super().__setstate__(complete_old_state(dict(state)))

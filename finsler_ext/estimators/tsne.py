@@ -16,7 +16,7 @@ from finsler_ext.construct.directed_input import (
     opened,
     plain,
 )
-from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
+from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.construct.input import readable
 from finsler_ext.estimators import opentsne
 
@@ -175,10 +175,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         return checked
 
     def _score(self, problem: opentsne.Problem, layout) -> None:
-        super()._score(problem, layout)
         directed = self._directed_distances
         self.gradient_share_ = gradient_share(problem.X) if directed else float("nan")
-        warn_of_cycles(self.gradient_share_)
+        super()._score(problem, layout)
         self._n_features_out = self.n_components
 
     def fit_transform(self, X, y=None, *, affinities=None, initialization=None):

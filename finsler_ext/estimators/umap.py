@@ -18,12 +18,12 @@ from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.construct import training_rows
 from finsler_ext.construct.directed_input import named_output, opened
-from finsler_ext.construct.gradient_share import gradient_share, warn_of_cycles
+from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.construct.input import AsFitted
-from finsler_ext.drift import DriftChoice, check_drift_parameter, warn_of_chance
+from finsler_ext.drift import DriftChoice, check_drift_parameter
 from finsler_ext.estimators._base import FinslerEstimator
 from finsler_ext.estimators._umap.composition import combined_graph, combined_parameters
-from finsler_ext.estimators._umap.embedding import Rows, at_best_drift, layouts
+from finsler_ext.estimators._umap.embedding import Layouts, Rows, at_best_drift
 from finsler_ext.estimators._umap.graph import (
     asymmetry_of,
     build_graph,
@@ -41,9 +41,8 @@ from finsler_ext.estimators._umap.parameters import (
 from finsler_ext.estimators._umap.plot_hint import HintedEmbedding
 from finsler_ext.io import SaveMixin
 from finsler_ext.layout.height_mode import FREE, complete_old_state
+from finsler_ext.layout.islands import NO_DRIFT
 from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.schedule import NO_DRIFT
-from finsler_ext.metrics import density_height
 from finsler_ext.spaces.base import map_columns
 
 __all__ = ["FinslerUMAP"]
@@ -391,7 +390,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     def _start(self, rows: Rows):
         self._say(f"Embedding in a {self._space().name.capitalize()} space")
-        return layouts(self, rows)
+        return Layouts(self, rows)
 
     def _lay_out(self, rows: Rows, lay_out) -> list[np.ndarray]:
         if self.omega_norm_ is None:
@@ -433,22 +432,15 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     def _score(self, rows: Rows, embeddings: list[np.ndarray]) -> None:
         """Say how much of the asymmetry the height carries."""
-        space, embedding = self._space(), embeddings[-1]
+        embedding = embeddings[-1]
         if rows.inverse is not None:
             embeddings = [e[rows.inverse] for e in embeddings]
         if self._n_epochs_list is not None:
             self.embedding_list_ = embeddings
         self.embedding_ = embeddings[-1]
         self._n_features_out = self.embedding_.shape[1]
-        self.skew_fidelity_ = self.asymmetry_.fidelity(embedding, self.omega_norm_, space)
-        self.density_height_ = density_height(embedding, self.local_scale_)
-        self._say(f"{self._columns_in_words()}; {self.skew_fidelity_}")
-        if hasattr(self, "islands_"):
-            self._say(str(self.islands_))
-        if self.affinity == "directed":
-            directed, drift = self.asymmetry_.is_directed, self.omega_norm_
-            warn_of_chance(self.skew_fidelity_, drift, directed=directed, space=space)
-        warn_of_cycles(self.gradient_share_)
+        symmetric = self.affinity != "directed"
+        self._judge(embedding, self._columns_in_words(), symmetric=symmetric)
 
     def _columns_in_words(self) -> str:
         if self.omega_norm_ == 0:

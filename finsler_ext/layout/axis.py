@@ -21,7 +21,7 @@ MAX_EVALUATIONS = 6
 # The search ends where the slope has fallen to this share of what it was.
 SLOPE_SHARE = 1e-2
 # A loss that falls by less than this share has not fallen.
-ROUNDING = 1e-9
+LOSS_ROUNDING = 1e-9
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -48,7 +48,7 @@ def best_axis(objective: Objective, n_components: int, start=None) -> np.ndarray
         starts.insert(0, (first, objective(first)))
     for first, at_first in starts:
         found, value = _descend(objective, first, at_first)
-        if value < lowest - ROUNDING * abs(lowest):
+        if value < lowest - LOSS_ROUNDING * abs(lowest):
             lowest, best = value, found
     return best
 

@@ -106,12 +106,9 @@ def height_response(
     """
     laplacian, degree, flow = springs_between(flat_map, graph, pull)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    right = omega_norm * flow
     with one_blas_thread():
         height, _ = cg(
-            laplacian,
-            omega_norm * flow,
-            M=diagonal(inverse),
-            rtol=tolerance,
-            maxiter=MAX_ITERATIONS,
+            laplacian, right, M=diagonal(inverse), rtol=tolerance, maxiter=MAX_ITERATIONS
         )
     return height - height.mean()

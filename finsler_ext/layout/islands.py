@@ -38,6 +38,8 @@ FEWEST_POINTS = 20
 SURE = 2.0
 # Variance of levels within the parts below which they are the same but for rounding.
 FLAT = 1e-12
+# Islands of a free layout move only if the loss rises by less than this share of it.
+LOSS_RISE = 1e-3
 # Scales of duplicates are zero; a level is floored at this share of the median scale.
 SMALLEST_SCALE = 1e-6
 
@@ -63,6 +65,9 @@ class Islands(NamedTuple):
         if self.settled:
             return f"{parts}; heights compare across gaps by the slope within, {self.slope:.3g}"
         return f"{parts}; heights do not compare across gaps: {self.reason}"
+
+
+NO_DRIFT = Islands(0, float("nan"), "without a drift there is no height")
 
 
 def log_level(scale) -> np.ndarray:

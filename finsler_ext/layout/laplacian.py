@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 from numba import njit
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext._threads import RowPool, one_blas_thread
 
 __all__ = ["LaplacianSolver", "UniformLaplacian", "n_groups", "solver_of"]
@@ -23,8 +24,6 @@ FACTORISED_BELOW = 4000
 # A majorisation step need not be exact; the level of the skew part should be.
 STEP_TOLERANCE, STEP_ITERATIONS = 1e-4, 30
 EXACT_TOLERANCE, EXACT_ITERATIONS = 1e-12, 2000
-# Rows looked at together; a sparse copy of dense weights would be larger than they are.
-BLOCK_ROWS = 256
 
 
 class LaplacianSolver(Protocol):
@@ -114,8 +113,9 @@ def n_groups(weights: np.ndarray) -> int:
         while frontier.size:
             unseen[frontier] = False
             reached = np.zeros_like(unseen)
-            for start in range(0, frontier.size, BLOCK_ROWS):
-                reached |= (weights[frontier[start : start + BLOCK_ROWS]] > 0).any(axis=0)
+            # a sparse copy of dense weights would be larger than they are
+            for some in row_blocks(frontier.size):
+                reached |= (weights[frontier[some]] > 0).any(axis=0)
             frontier = np.flatnonzero(reached & unseen)
     return groups
 

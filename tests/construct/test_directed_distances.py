@@ -72,7 +72,7 @@ def test_a_given_scale_is_the_only_source_of_asymmetry():
 def test_blocks_of_rows_make_up_the_whole(monkeypatch):
     graph = directed_distances(RNG.normal(size=(50, 2)), 6).graph
     whole = shortest_paths(graph)
-    monkeypatch.setattr("finsler_ext.construct.directed_distances.BLOCK_ROWS", 7)
+    monkeypatch.setattr("finsler_ext._blocks.BLOCK_ROWS", 7)
     assert np.array_equal(shortest_paths(graph), whole)
     assert shortest_paths(graph, np.float32).dtype == np.float32
 

@@ -70,6 +70,7 @@ def test_sparse_features_give_the_same_neighbours():
     assert a.distances == pytest.approx(b.distances, abs=1e-5)
 
 
+@pytest.mark.slow  # NN-descent compiles in every process, for twenty seconds
 def test_approximate_search_finds_nearly_all():
     points = RNG.normal(size=(3000, 10)).astype(np.float32)
     exact = exact_neighbors(points, 15).indices

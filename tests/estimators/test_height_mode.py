@@ -123,7 +123,9 @@ def test_the_drop_in_is_as_good_as_umap_at_a_small_drift(digits, columns):
     X, y = digits
     scores = []
     for seed in range(3):
-        model = FinslerUMAP(n_components=columns, omega_norm=0.01, random_state=seed).fit(X)
+        model = FinslerUMAP(
+            n_components=columns, omega_norm=0.01, n_epochs=200, random_state=seed
+        ).fit(X)
         labels = KMeans(10, n_init=5, random_state=0).fit_predict(model.embedding_)
         scores.append(adjusted_mutual_info_score(y, labels))
     assert np.median(scores) > 0.87

@@ -1,6 +1,7 @@
 """transform and update: where new rows go."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,20 +28,31 @@ def model(few_digits):
 # ------------------------------------------------------------------ transform
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.3, 0.6, 0.9])
-def test_nearly_training_rows_come_back_to_their_place(digits, omega):
+@pytest.fixture(scope="module")
+def placed(digits):
+    """From a drift to a model of 600 digits, and where nearly the same rows are placed."""
     X = digits[0][:600].astype(np.float32)
-    model = FinslerUMAP(omega_norm=omega, random_state=0).fit(X)
-    shift = model.transform(X * NEARLY) - model.embedding_
+
+    @cache
+    def placed_at(omega):
+        model = FinslerUMAP(omega_norm=omega, random_state=0).fit(X)
+        return X, model, model.transform(X * NEARLY)
+
+    return placed_at
+
+
+@pytest.mark.parametrize("omega", [0.0, 0.3, 0.6, 0.9])
+def test_nearly_training_rows_come_back_to_their_place(placed, omega):
+    _, model, places = placed(omega)
+    shift = places - model.embedding_
     nearest = NearestNeighbors(n_neighbors=1).fit(model.embedding_).kneighbors()[0]
     assert np.median(np.linalg.norm(shift, axis=1)) < np.median(nearest)
     assert abs(shift[:, -1].mean()) < 0.05 * model.embedding_[:, -1].std()
 
 
-def test_edges_of_one_direction_would_slide_along_the_drift(digits, monkeypatch):
-    X = digits[0][:600].astype(np.float32)
-    model = FinslerUMAP(omega_norm=0.6, random_state=0).fit(X)
-    both = model.transform(X * NEARLY) - model.embedding_
+def test_edges_of_one_direction_would_slide_along_the_drift(placed, monkeypatch):
+    X, model, places = placed(0.6)
+    both = places - model.embedding_
 
     def outgoing_only(*args, **kwds):
         out, into = true_memberships(*args, **kwds)

@@ -26,7 +26,7 @@ __all__ = ["ExactIndex", "exact_neighbors", "exact_new_neighbors"]
 
 # Rows per block where distances cannot come from products. The same whatever the number of
 # threads, so that sums inside BLAS come out the same too.
-BLOCK_ROWS = 512
+COMPARED_ROWS = 512
 # Distances held at once by a thread that compares new rows with all others.
 MAX_BLOCK = 2**22
 
@@ -100,7 +100,7 @@ class ExactIndex:
         block_distances = block_function(searched, searched, self.metric, self.metric_kwds)
 
         def nearest(start: int):
-            distances = block_distances(start, min(start + BLOCK_ROWS, n))
+            distances = block_distances(start, min(start + COMPARED_ROWS, n))
             rows = np.arange(distances.shape[0])
             distances[rows, start + rows] = -1.0  # the point itself, before all duplicates
             near = smallest(distances, k)
@@ -110,9 +110,9 @@ class ExactIndex:
 
         with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
             blocks = []
-            for block in pool.map(nearest, range(0, n, BLOCK_ROWS)):
+            for block in pool.map(nearest, range(0, n, COMPARED_ROWS)):
                 blocks.append(block)
-                step(len(blocks) * BLOCK_ROWS, n)
+                step(len(blocks) * COMPARED_ROWS, n)
         indices = np.concatenate([b[0] for b in blocks])
         distances = np.concatenate([b[1] for b in blocks])
         if euclidean:
@@ -138,7 +138,7 @@ class ExactIndex:
     def _query_by_blocks(self, new, k: int) -> NewNeighbors:
         X, metric, kwds = self.X, self.metric, self.metric_kwds
         there = block_function(new, X, metric, kwds)
-        n_rows = max(1, min(BLOCK_ROWS, MAX_BLOCK // X.shape[0]))
+        n_rows = max(1, min(COMPARED_ROWS, MAX_BLOCK // X.shape[0]))
 
         def nearest(start: int):
             stop = min(start + n_rows, new.shape[0])

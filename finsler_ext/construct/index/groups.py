@@ -20,7 +20,7 @@ from numba import njit
 from sklearn.utils import check_random_state
 
 from finsler_ext._progress import stage, step
-from finsler_ext._threads import RowPool, one_blas_thread
+from finsler_ext._threads import one_blas_thread, run_rows
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
     NewNeighbors,
@@ -177,10 +177,9 @@ class GroupIndex:
         )[0]
         near = np.full((len(asked), k), -1, dtype=np.int64)
         squares = np.full((len(asked), k), np.inf)
-        with RowPool(len(asked), self.n_threads, heavy=True) as pool:
-            pool.run(
-                _search_new, asked, self._rows.X, around, self.starts, self.links, near, squares
-            )
+        groups = self._rows.X, around, self.starts, self.links
+        found = near, squares
+        run_rows(_search_new, len(asked), self.n_threads, asked, *groups, *found, heavy=True)
         distances = self._reduction.value(np.sqrt(squares))
         return marked(np.where(near >= 0, self.order[near], -1), distances, distances)
 
@@ -216,8 +215,8 @@ def refined(X, indices, distances, n_threads: int) -> np.ndarray:
         step(done, ROUNDS)
         back, back_fresh = _reverse(near, fresh, LINKS)
         found = near.copy(), squares.copy(), np.zeros_like(fresh)
-        with RowPool(len(X), n_threads, heavy=True) as pool:
-            pool.run(_refine, X, near, fresh, back, back_fresh, *found)
+        given = near, fresh, back, back_fresh
+        run_rows(_refine, len(X), n_threads, X, *given, *found, heavy=True)
         near, squares, fresh = found
         if fresh.mean() < REPLACED:
             break
@@ -228,8 +227,7 @@ def _nearest_of(X, candidates: np.ndarray, k: int, n_threads: int):
     """The k nearest among the candidates of every row, and their exact distances."""
     near = np.full((len(X), k), -1, dtype=np.int32)
     squares = np.full((len(X), k), np.inf)
-    with RowPool(len(X), n_threads, heavy=True) as pool:
-        pool.run(_choose, X, candidates, near, squares)
+    run_rows(_choose, len(X), n_threads, X, candidates, near, squares, heavy=True)
     return near, np.sqrt(squares)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext.construct.index.base import (
     DirectedNeighbors,
     NewNeighbors,
@@ -14,8 +15,6 @@ from finsler_ext.construct.index.base import (
 
 __all__ = ["PrecomputedIndex", "precomputed_neighbors", "precomputed_new_neighbors"]
 
-# Rows sorted at a time.
-BLOCK_ROWS = 512
 # Distances from a point to itself below this share of the largest distance are rounding.
 DIAGONAL_ROUNDING = 1e-6
 
@@ -71,13 +70,13 @@ def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
     n = D.shape[0]
     indices = np.empty((n, n_neighbors), dtype=np.int64)
     distances = np.empty((n, n_neighbors), dtype=np.float64)
-    for start in range(0, n, BLOCK_ROWS):
-        block = np.array(D[start : start + BLOCK_ROWS], dtype=np.float64)
-        rows = np.arange(block.shape[0])
-        block[rows, start + rows] = -1.0
+    for rows in row_blocks(n):
+        block = np.array(D[rows], dtype=np.float64)
+        own = np.arange(len(block))
+        block[own, rows.start + own] = -1.0
         near = np.argsort(block, axis=1, kind="stable")[:, :n_neighbors]
-        indices[start : start + BLOCK_ROWS] = near
-        distances[start : start + BLOCK_ROWS] = np.take_along_axis(block, near, axis=1)
+        indices[rows] = near
+        distances[rows] = np.take_along_axis(block, near, axis=1)
     return with_self_first(indices, distances)
 
 

@@ -9,7 +9,7 @@ from finsler_ext.construct.index.exact import ExactIndex
 __all__ = ["sampled_recall"]
 
 # Distances are equal up to the rounding of single precision.
-ROUNDING = 1e-5
+DISTANCE_ROUNDING = 1e-5
 
 
 def sampled_recall(exact: ExactIndex, X, distances: np.ndarray, n_rows: int = 100) -> float:
@@ -27,4 +27,4 @@ def sampled_recall(exact: ExactIndex, X, distances: np.ndarray, n_rows: int = 10
     n, k = distances.shape
     rows = np.unique(np.linspace(0, n - 1, n_rows).astype(np.int64))
     nearest = exact.over(X).query(X[rows], k).outgoing
-    return float(np.mean(distances[rows] <= nearest[:, -1:] * (1.0 + ROUNDING)))
+    return float(np.mean(distances[rows] <= nearest[:, -1:] * (1.0 + DISTANCE_ROUNDING)))

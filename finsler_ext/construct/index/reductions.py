@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-__all__ = ["REDUCIBLE", "Reduction", "reduction_of"]
+from finsler_ext._blocks import row_blocks
 
-BLOCK_ROWS = 4096
+__all__ = ["REDUCIBLE", "Reduction", "reduction_of"]
 
 
 class Reduction(NamedTuple):
@@ -60,15 +60,15 @@ def _plain(X):
 
 def _unit(X, centred=False):
     unit = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
-    for start in range(0, len(X), BLOCK_ROWS):
-        rows = X[start : start + BLOCK_ROWS].astype(np.float64)
+    for block in row_blocks(len(X)):
+        rows = X[block].astype(np.float64)
         if centred:
             rows -= rows.mean(axis=1, keepdims=True)
         largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
         rows /= np.where(largest > 0, largest, 1.0)  # squares must not vanish
         norm = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        unit[start : start + BLOCK_ROWS, -1] = norm == 0
-        unit[start : start + BLOCK_ROWS, :-1] = rows / np.where(norm > 0, norm, 1.0)[:, None]
+        unit[block, -1] = norm == 0
+        unit[block, :-1] = rows / np.where(norm > 0, norm, 1.0)[:, None]
     return unit
 
 
@@ -78,13 +78,11 @@ def _deviations(X):
 
 def _root_shares(X):
     roots = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
-    for start in range(0, len(X), BLOCK_ROWS):
-        rows = X[start : start + BLOCK_ROWS].astype(np.float64)
+    for block in row_blocks(len(X)):
+        rows = X[block].astype(np.float64)
         total = rows.sum(axis=1)
-        roots[start : start + BLOCK_ROWS, -1] = total == 0
-        roots[start : start + BLOCK_ROWS, :-1] = np.sqrt(
-            rows / np.where(total > 0, total, 1.0)[:, None]
-        )
+        roots[block, -1] = total == 0
+        roots[block, :-1] = np.sqrt(rows / np.where(total > 0, total, 1.0)[:, None])
     return roots
 
 

@@ -46,7 +46,7 @@ FAR_DRIFT = 0.7
 # With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
 CLEARLY_LOWER = 0.95
 # A layout at a smaller drift than this has no axis of its own for the height.
-NO_DRIFT = 0.01
+NEGLIGIBLE_DRIFT = 0.01
 
 
 def find_drift(
@@ -138,7 +138,7 @@ class _Trials:
 
     def fit(self, omega: float) -> tuple[float, float]:
         run = self.runs[omega] = self._run(omega, self.settings)
-        return run.stress, self._suited(run, turn=omega < NO_DRIFT)
+        return run.stress, self._suited(run, turn=omega < NEGLIGIBLE_DRIFT)
 
     def fit_symmetric(self, omega: float) -> tuple[float, float]:
         """Without skew no drift is called for."""

@@ -8,17 +8,16 @@ other node is placed against them, and all of them descend the stress over the p
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
-from tqdm.auto import tqdm
 
 from finsler_ext.construct.digraph import both_ways, digraph_edges
+from finsler_ext.construct.geodesics import ZERO_LENGTH
 from finsler_ext.estimators._mds.input import DirectedInput
-from finsler_ext.layout.stress.majorization import majorize
+from finsler_ext.estimators._mds.problem import run_at
 from finsler_ext.layout.stress.placement import place_points
 from finsler_ext.layout.stress.sparse import Pairs, SparseStress
 
@@ -31,8 +30,6 @@ ALL_PAIRS = 5000
 N_PIVOTS = 100
 # Share of all weight that pairs with an edge both ways have.
 LOCAL_SHARE = 0.1
-# An edge of length 0 is none for csgraph; this share of the median length will do.
-ZERO_LENGTH = 1e-9
 
 
 class Pivots(NamedTuple):
@@ -151,17 +148,19 @@ def refined(found, graph: PivotInput, settings):
     scaled = found.transformation.disparities
     omega, threads = found.omega_norm, settings.n_threads
     place = place_points(
-        found.embedding, scaled(graph.outgoing), scaled(graph.incoming), omega, threads
+        found.embedding,
+        scaled(graph.outgoing),
+        scaled(graph.incoming),
+        omega,
+        threads,
+        settings.space,
     )
     place[graph.pivots] = found.embedding
     pairs = graph.pairs()
     total = float(pairs.weight @ (pairs.there**2 + pairs.back**2))
     pairs = pairs._replace(there=scaled(pairs.there), back=scaled(pairs.back))
-    problem = SparseStress(pairs, graph.n_points, threads)
-    run = majorize(
-        problem, place, omega, max_iter=settings.max_iter, eps=settings.eps, n_threads=threads,
-        progress=partial(tqdm, disable=not settings.verbose, desc=f"pivots, drift {omega:.3g}"),
-    )  # fmt: skip
+    problem = SparseStress(pairs, graph.n_points, threads, settings.space)
+    run = run_at(problem, place, omega, settings)
     return found._replace(
         embedding=run.position,
         stress=run.stress,

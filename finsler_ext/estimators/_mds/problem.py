@@ -88,11 +88,6 @@ def check_settings(settings: Settings) -> None:
         settings.space.check_drift(settings.omega_norm)
     if settings.scaling not in (*SCALINGS, "auto"):
         raise ValueError(f"scaling must be one of {(*SCALINGS, 'auto')}, got {settings.scaling!r}.")
-    if settings.scaling != "ratio" and settings.space.majoriser is None:
-        raise ValueError(
-            f"scaling={settings.scaling!r} is not available in the space {settings.space.name!r}. "
-            "Use scaling='ratio', or space='randers'."
-        )
     for name in ("n_components", "n_init", "max_iter"):
         value = getattr(settings, name)
         if isinstance(value, (bool, str)) or int(value) != value or value < 1:
@@ -133,7 +128,8 @@ def objective_of(directed: DirectedInput, settings: Settings):
             weights = np.ones_like(D)
             np.fill_diagonal(weights, 0.0)
         stress = AsymmetricStress(D, weights, problem.unit, space=space)
-        return stress, problem, problem.gradient_share
+        scaled = scaled_stress(stress, settings.scaling, D, weights)
+        return scaled, problem, problem.gradient_share
     # A pair known one way only is taken as the same both ways, for the start alone.
     known = weights > 0
     filled = np.where(known, D, np.where(known.T, D.T, D.dtype.type(0)))

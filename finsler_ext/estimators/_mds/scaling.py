@@ -16,7 +16,6 @@ from sklearn.isotonic import IsotonicRegression
 from finsler_ext.estimators._mds.input import DirectedInput
 from finsler_ext.layout.laplacian import n_groups
 from finsler_ext.layout.stress.scaling import SCALINGS, Transformation
-from finsler_ext.spaces.randers import randers_distances
 
 __all__ = ["ScalingChoice", "ScalingTrial", "held_out_pairs", "predictions", "with_scaling"]
 
@@ -70,7 +69,7 @@ def choose_scaling(directed: DirectedInput, settings, fit) -> ScalingChoice:
     trials = []
     for kind in SCALINGS:
         result = fit(DirectedInput(sample.distances, rest), settings._replace(scaling=kind), rng)
-        F = randers_distances(result.embedding, result.omega_norm)
+        F = settings.space.distances(result.embedding, result.omega_norm)
         predicted = predictions(F, sample.distances, rest, result.transformation)[held]
         error = float(judged @ (D - predicted) ** 2 / max(judged @ D**2, np.finfo(float).tiny))
         trials.append(ScalingTrial(kind, error))

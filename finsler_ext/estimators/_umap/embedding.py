@@ -14,16 +14,15 @@ from tqdm.auto import tqdm
 from finsler_ext._progress import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.construct.symmetry import is_symmetric
+from finsler_ext.estimators._base import ANY_DRIFT
 from finsler_ext.estimators._umap.graph import isolated
 from finsler_ext.layout.height_mode import FREE, HELD, height_mode
 from finsler_ext.layout.start import initial_positions
+from finsler_ext.layout.umap.forces import LossShape
 from finsler_ext.layout.umap.schedule import UmapSchedule
-from finsler_ext.spaces import find_space
 
-__all__ = ["Rows", "at_best_drift", "layouts"]
+__all__ = ["Layouts", "Rows", "at_best_drift", "loss_shape"]
 
-# Stands for a drift that is not known yet; no layout is made with it.
-ANY_DRIFT = 0.25
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 
@@ -63,72 +62,78 @@ def at_best_drift(model, lay_out, callback):
     return lay_out(chosen, callback)
 
 
-def layouts(model, rows: Rows) -> Callable:
-    """A function from drift and callback to a layout and its embeddings after each epoch asked for.
+class Layouts:
+    """From drift and callback to a layout and its embeddings after each epoch asked for.
 
-    Its runs share graph, starts, random numbers and first acts. Points without any neighbour
-    are nan. Without a drift (None) it returns the layout before the drift acts.
+    The layouts share graph, starts, random numbers and first acts. Points without any neighbour
+    are nan.
     """
-    n, m = model.graph_.shape[0], model.n_components
-    X, init, random_state, inverse = rows.X, rows.init, rows.random_state, rows.inverse
-    epochs = _epochs(model)
-    joined = np.flatnonzero(~isolated(model.graph_))
-    everything = joined.size == n
-    graph = model.graph_ if everything else model.graph_[joined][:, joined]
-    features = None if model.metric == "precomputed" else X
-    if not everything:
-        features = features if features is None else features[joined]
-        init = init[joined] if isinstance(init, np.ndarray) else init
-    level = model.asymmetry_.level()[joined] if joined.size else None
-    symmetric = joined.size == 0 or is_symmetric(graph)
-    schedules: dict[str, tuple] = {}
-    before = deepcopy(random_state)
 
-    def schedule_of(mode):
-        if mode not in schedules:
-            rng = deepcopy(before)
-            stage("computing the start")
-            start = _start(model, init, graph, features, rng, mode)
-            seed = int(rng.randint(np.iinfo(np.int32).max))
-            schedules[mode] = (
-                _schedule(model, graph, start, mode, max(epochs), seed, level),
-                (rng.get_state()),
-            )
-        found, after = schedules[mode]
-        random_state.set_state(after)
-        return found
+    def __init__(self, model, rows: Rows):
+        self.model, self.inverse, self.random_state = model, rows.inverse, rows.random_state
+        self.n, self.init, self.epochs = model.graph_.shape[0], rows.init, _epochs(model)
+        self.joined = np.flatnonzero(~isolated(model.graph_))
+        self.graph = model.graph_
+        self.features = None if model.metric == "precomputed" else rows.X
+        if not self._everything:
+            self.graph = model.graph_[self.joined][:, self.joined]
+            self.features = None if self.features is None else self.features[self.joined]
+            if isinstance(self.init, np.ndarray):
+                self.init = self.init[self.joined]
+        self.level = model.asymmetry_.level()[self.joined] if self.joined.size else None
+        self.symmetric = self.joined.size == 0 or is_symmetric(self.graph)
+        self.schedules: dict[str, tuple] = {}
+        self.before = deepcopy(rows.random_state)
 
-    def whole(part):
-        if everything:
-            return part
-        placed = np.full((n, part.shape[1]), np.nan, dtype=np.float32)
-        placed[joined] = part
-        return placed
-
-    def lay_out(omega_norm, callback=None):
-        if joined.size == 0:
+    def __call__(self, omega_norm: float | None, callback: Callable | None = None):
+        """Without a drift (None) it returns the layout before the drift acts."""
+        model, m = self.model, self.model.n_components
+        if self.joined.size == 0:
             model.height_ = FREE
-            return None, [whole(np.empty((0, m))) for _ in epochs]
+            return None, [self._whole(np.empty((0, m))) for _ in self.epochs]
 
         def show(epoch, part):  # a copy: the layout goes on in its own buffers
-            callback(epoch, whole(part.copy())[slice(None) if inverse is None else inverse])
+            shown = self._whole(part.copy())
+            callback(epoch, shown if self.inverse is None else shown[self.inverse])
 
-        columns = init.shape[1] if isinstance(init, np.ndarray) else None
+        columns = self.init.shape[1] if isinstance(self.init, np.ndarray) else None
         drift = ANY_DRIFT if omega_norm is None else omega_norm
-        mode = height_mode(model.height, m, drift, symmetric, columns)
+        schedule = self._schedule(height_mode(model.height, m, drift, self.symmetric, columns))
         if omega_norm is None:
-            return whole(schedule_of(mode).before_drift())
-        schedule = schedule_of(mode)
+            return self._whole(schedule.before_drift())
         stage(LAYOUT)
         layout = schedule.at(
             omega_norm,
-            keep_epochs=epochs,
+            keep_epochs=self.epochs,
             callback=None if callback is None else show,
             progress=_progress(model),
         )
-        return layout, [whole(part) for part in layout.kept]
+        return layout, [self._whole(part) for part in layout.kept]
 
-    return lay_out
+    @property
+    def _everything(self) -> bool:
+        return self.joined.size == self.n
+
+    def _whole(self, part: np.ndarray) -> np.ndarray:
+        if self._everything:
+            return part
+        placed = np.full((self.n, part.shape[1]), np.nan, dtype=np.float32)
+        placed[self.joined] = part
+        return placed
+
+    def _schedule(self, mode: str) -> UmapSchedule:
+        if mode not in self.schedules:
+            rng = deepcopy(self.before)
+            stage("computing the start")
+            start = _start(self.model, self.init, self.graph, self.features, rng, mode)
+            seed = int(rng.randint(np.iinfo(np.int32).max))
+            made = _schedule(
+                self.model, self.graph, start, mode, max(self.epochs), seed, self.level
+            )
+            self.schedules[mode] = made, rng.get_state()
+        found, after = self.schedules[mode]
+        self.random_state.set_state(after)
+        return found
 
 
 def _epochs(model) -> list[int]:
@@ -141,14 +146,10 @@ def _epochs(model) -> list[int]:
 def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
     descent = model._descent(
         graph,
-        a=model._a,
-        b=model._b,
+        loss_shape(model),
         n_epochs=n_epochs,
         seed=seed,
         learning_rate=model.learning_rate,
-        repulsion_strength=model.repulsion_strength,
-        negative_sample_rate=model.negative_sample_rate,
-        space=find_space(model.space),
         n_threads=model._n_threads,
     )
     positions, frame_is_given = start
@@ -159,6 +160,16 @@ def _schedule(model, graph, start, mode, n_epochs, seed, level) -> UmapSchedule:
         find_axis=mode == FREE and not frame_is_given,
         level=level,
         tolerance=model.asymmetry_.tolerance,
+    )
+
+
+def loss_shape(model) -> LossShape:
+    return LossShape(
+        model._a,
+        model._b,
+        model.repulsion_strength,
+        model.negative_sample_rate,
+        model._space(),
     )
 
 

@@ -8,12 +8,11 @@ from sklearn.utils import check_random_state
 
 from finsler_ext import construct
 from finsler_ext.construct.index import as_index
-from finsler_ext.estimators._umap.embedding import Rows
+from finsler_ext.estimators._umap.embedding import Rows, loss_shape
 from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
 from finsler_ext.layout.height_mode import HELD
 from finsler_ext.layout.umap.placement import place_points
-from finsler_ext.spaces import find_space
 
 __all__ = ["add_rows", "check_own_data", "transform_rows"]
 
@@ -52,15 +51,11 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             found.indices,
             out,
             into,
-            a=model._a,
-            b=model._b,
+            loss_shape(model),
             omega_norm=model.omega_norm_,
-            space=find_space(model.space),
             n_epochs=_epochs(model),
             seed=_seed(model.transform_seed),
             learning_rate=model.learning_rate * RATE_SHARE,
-            repulsion_strength=model.repulsion_strength,
-            negative_sample_rate=model.negative_sample_rate,
             n_threads=model._n_threads,
         )
     return embedding

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from umap import UMAP
 from umap.umap_ import find_ab_params
 
+from finsler_ext._warn import without_foreign
 from finsler_ext.construct import AFFINITIES
 from finsler_ext.construct.directed_input import check_range, marked, plain
 from finsler_ext.construct.input import (
@@ -112,9 +112,7 @@ def upstream_validation(model, X) -> Iterator[None]:
     if isinstance(model.n_epochs, np.integer):
         model.n_epochs = int(model.n_epochs)
     try:
-        with warnings.catch_warnings():
-            # It speaks of umap-learn's own inverse_transform; ours needs no such gradient.
-            warnings.filterwarnings("ignore", ".*inverse_transform will be unavailable")
+        with without_foreign("inverse_transform"):
             yield
         model._bar_kwds = PROGRESS_BAR | (model.tqdm_kwds or {})
         model._n_epochs_list = model.n_epochs_list

@@ -18,6 +18,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
+from finsler_ext._blocks import row_blocks
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.laplacian import LaplacianSolver
 from finsler_ext.layout.stress.objective import TINY, Slope
@@ -25,8 +26,8 @@ from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["AsymmetricStress"]
 
-# Rows whose pairs are looked at together.
-BLOCK_ROWS = 256
+# Rows whose pairs are summed at a time: another number would change the last digits of "auto".
+SUMMED_ROWS = 256
 
 
 class AsymmetricStress:
@@ -78,8 +79,7 @@ class AsymmetricStress:
         """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
         m = position.shape[0]
         square, pull = np.zeros((m, m)), np.zeros(m)
-        for start in range(0, self.n_points, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_blocks(self.n_points, SUMMED_ROWS):
             offset = position[:, None, :] - position[:, rows, None]
             lacking = self.there[rows] - np.sqrt((offset**2).sum(axis=0))
             weighted = self.weight_there[rows] * offset

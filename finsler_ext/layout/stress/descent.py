@@ -19,6 +19,7 @@ from finsler_ext._threads import RowPool
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.majorization import Descent
 from finsler_ext.layout.stress.objective import StressProblem
+from finsler_ext.layout.stress.sparse import SparseStress
 
 __all__ = ["LEARNING_RATE", "descend"]
 
@@ -31,7 +32,7 @@ LEARNING_RATE = 0.1
 
 
 def descend(
-    problem: StressProblem | AsymmetricStress,
+    problem: StressProblem | AsymmetricStress | SparseStress,
     start: np.ndarray,
     omega_norm: float,
     *,
@@ -45,7 +46,7 @@ def descend(
 
     Parameters
     ----------
-    problem : StressProblem or AsymmetricStress
+    problem : StressProblem, AsymmetricStress or SparseStress
     start : array of shape (n, m)
         In the units of the data; not modified.
     learning_rate : float, optional

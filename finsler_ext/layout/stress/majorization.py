@@ -25,7 +25,7 @@ from finsler_ext.layout.stress.sparse import SparseStress
 __all__ = ["Descent", "majorize"]
 
 # Below this share of Σ w D² what is left of the stress is rounding.
-ROUNDING = {np.dtype(np.float32): 1e-12, np.dtype(np.float64): 1e-28}
+STRESS_ROUNDING = {np.dtype(np.float32): 1e-12, np.dtype(np.float64): 1e-28}
 # Iterations in a row that must gain less than eps: one alone may be a restart.
 QUIET_ITERATIONS = 3
 
@@ -71,7 +71,7 @@ def majorize(
     """
     position = np.ascontiguousarray(np.asarray(start, dtype=np.float64).T) / problem.unit
     position -= position.mean(axis=1, keepdims=True)
-    rounding = ROUNDING[problem.dtype] * problem.total
+    rounding = STRESS_ROUNDING[problem.dtype] * problem.total
     history: list[float] = []
     with RowPool(problem.n_points, n_threads) as pool:
         here = problem.slope(position, omega_norm, pool)

@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool
+from finsler_ext.construct.symmetry import NEGLIGIBLE_SKEW
 from finsler_ext.layout.laplacian import LaplacianSolver, UniformLaplacian, solver_of
 from finsler_ext.spaces.base import Majoriser
 from finsler_ext.spaces.randers import RANDERS
@@ -36,8 +37,6 @@ BLOCK = 512
 TILE = 64
 # Keeps coincident points from dividing by zero; their offset is zero, so the value is free.
 TINY = 1e-18
-# Below this share of Σ D² the skew part is rounding.
-NEGLIGIBLE_SKEW = 1e-12
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
+from finsler_ext.layout.stress.objective import TINY
 from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
@@ -25,7 +26,6 @@ MAX_STEPS = 200
 GAIN = 1e-12
 # New points start at the centre of this many nearest fixed points.
 NEAREST = 3
-TINY = 1e-18
 # Embeddings of another extent are brought to 1 first, so that TINY is tiny.
 SMALL, LARGE = 1e-9, 1e9
 
@@ -57,8 +57,8 @@ def place_points(
         fixed, outgoing, incoming = fixed / unit, outgoing / unit, incoming / unit
         return unit * place_points(fixed, outgoing, incoming, omega_norm, n_threads, space)
     placed = np.empty((len(outgoing), fixed.shape[1]))
-    with RowPool(len(outgoing), n_threads) as pool:
-        pool.run(place_kernel(space.forward), fixed, outgoing, incoming, float(omega_norm), placed)
+    kernel, omega = place_kernel(space.forward), float(omega_norm)
+    run_rows(kernel, len(outgoing), n_threads, fixed, outgoing, incoming, omega, placed)
     return placed
 
 

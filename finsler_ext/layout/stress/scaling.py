@@ -7,9 +7,10 @@
 Distances of graphs carry a constant: all near pairs are "1". The best a, or the best f, for given
 positions has a closed form, so a problem of this module is a function of the positions alone:
 its stress is that of the best one, and (by the envelope theorem) its gradient is that of the
-stress with it held fixed. A majorisation step at a fixed D̂ = D − a or f(D) lowers the stress as
-long as D̂_ij + D̂_ji ≥ 0; the best one for the new positions lowers it again. Where a exceeds some
-of the distances the step is a descent direction only, and is shortened until the stress falls.
+stress with it held fixed, in any space. In a Randers space a majorisation step at a fixed
+D̂ = D − a or f(D) lowers the stress as long as D̂_ij + D̂_ji ≥ 0; the best one for the new positions
+lowers it again. Where a exceeds some of the distances the step is a descent direction only, and is
+shortened until the stress falls.
 
 Equal dissimilarities stay equal in f (the secondary approach to ties), so that f is a function
 and can be applied to other pairs.
@@ -17,6 +18,7 @@ and can be applied to other pairs.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ from sklearn.isotonic import isotonic_regression
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.objective import TINY, Slope, StressProblem, stress_problem
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["SCALINGS", "IntervalStress", "OrdinalStress", "Transformation", "scaled_stress"]
 
@@ -59,7 +62,7 @@ class Transformation(NamedTuple):
 
 
 class IntervalStress:
-    """min over a ≥ 0 of Σ w (F + a − D)², for a problem with any weights."""
+    """min over a ≥ 0 of Σ w (F + a − D)², for a problem with any weights, in any space."""
 
     shortest_step = SHORTEST_STEP
 
@@ -68,6 +71,7 @@ class IntervalStress:
         self.unit, self.dtype, self.n_points = problem.unit, problem.dtype, problem.n_points
         self.total, self.solver = problem.total, problem.solver
         self.imbalance = np.zeros(self.n_points)
+        self._is_randers = _space_of(problem).majoriser is not None
         if isinstance(problem, AsymmetricStress):
             there, back = problem.weight_there, problem.weight_back
             self.weights = (there + back) / 2
@@ -91,14 +95,24 @@ class IntervalStress:
         constant = max(0.0, lacking / self.total_weight)
         stress = here.stress - 2.0 * constant * lacking + constant**2 * self.total_weight
         downhill = here.downhill - constant * units.T
-        downhill[-1] += 0.5 * constant * omega * self.imbalance
+        if self._is_randers:
+            downhill[-1] += 0.5 * constant * omega * self.imbalance
         return Slope(max(stress, 0.0), downhill)
 
     def _lacking(self, position, omega, pool) -> tuple[np.ndarray, float]:
-        """Σ_j w̄_ij (y_i − y_j)/d_ij, and Σ w (D − F)."""
+        """Half of ∂Σ w F/∂y_i, and Σ w (D − F).
+
+        In a Randers space without the drift's part of the first, ½ ω · imbalance.
+        """
         units = np.empty((self.n_points, position.shape[0]))
         sums = np.empty(self.n_points)
-        pool.run(_length_sums, np.ascontiguousarray(position), self.weights, units, sums)
+        problem, place = self.problem, np.ascontiguousarray(position)
+        if isinstance(problem, AsymmetricStress) and not self._is_randers:
+            kernel = _distance_kernel(problem.space.forward)
+            weights = problem.weight_there, problem.weight_back
+            pool.run(kernel, place, *weights, float(omega), units, sums)
+            return units, self.wanted - float(sums.sum())
+        pool.run(_length_sums, place, self.weights, units, sums)
         # Σ w_ij (h_j − h_i), which symmetric weights cancel
         climb = -float(self.imbalance @ position[-1])
         return units, self.wanted - float(sums.sum()) - omega * climb
@@ -150,7 +164,8 @@ class OrdinalStress:
         """f at the knots, for positions of shape (m, n): isotonic regression of F, rescaled."""
         sums = np.zeros(len(self.knots))
         weights = np.empty((0, 0)) if self.weights is None else self.weights
-        _knot_sums(np.ascontiguousarray(position), float(omega), weights, self.rank, sums)
+        kernel = _knot_kernel(_space_of(self.problem).forward)
+        kernel(np.ascontiguousarray(position), float(omega), weights, self.rank, sums)
         rising = isotonic_regression(sums / self.knot_weight, sample_weight=self.knot_weight)
         size = float(np.sqrt(self.knot_weight @ rising**2))
         if size == 0.0:  # all points in one place
@@ -162,7 +177,8 @@ class OrdinalStress:
         scaled = np.zeros(self.rank.shape, self.dtype)
         scaled[self.known] = values[self.rank[self.known]]
         if self.weights is not None and isinstance(self.problem, AsymmetricStress):
-            return AsymmetricStress(scaled, self.weights, 1.0, self.solver)
+            space = self.problem.space
+            return AsymmetricStress(scaled, self.weights, 1.0, self.solver, space)
         return stress_problem(scaled, self.weights, solver=self.solver, unit=1.0)
 
     def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
@@ -179,6 +195,11 @@ class OrdinalStress:
     def transformation(self, position: np.ndarray, omega: float, pool: RowPool) -> Transformation:
         values = self.values(position, omega, pool)
         return Transformation("ordinal", 0.0, self.knots, values * self.unit)
+
+
+def _space_of(problem: StressProblem | AsymmetricStress) -> Space:
+    """A `StressProblem` is split as only F = d + ω z allows."""
+    return problem.space if isinstance(problem, AsymmetricStress) else RANDERS
 
 
 def scaled_stress(problem, kind: str, D: np.ndarray, weights: np.ndarray | None):
@@ -221,18 +242,56 @@ def _length_sums(start, stop, position, weights, units, sums):
             units[i, c] = part
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _knot_sums(position, omega, weights, rank, sums):
-    """Σ w F over the pairs of each knot."""
-    n_components, n = position.shape
-    weighted = weights.shape[0] > 0
-    for i in range(n):
-        for j in range(n):
-            if rank[i, j] < 0:
-                continue
-            square = 0.0
-            for c in range(n_components):
-                square += (position[c, j] - position[c, i]) ** 2
-            last = n_components - 1
-            length = np.sqrt(square) + omega * (position[last, j] - position[last, i])
-            sums[rank[i, j]] += weights[i, j] * length if weighted else length
+@cache
+def _distance_kernel(forward):
+    """Sums of distances in one space, and their slope."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def sum_distances(start, stop, position, w_there, w_back, omega, halves, sums):
+        """halves_i = ½ ∂(Σ w F)/∂y_i and sums_i = Σ_j w_ij F_ij."""
+        n_components, n = position.shape
+        last = n_components - 1
+        for i in range(start, stop):
+            total, lift = 0.0, 0.0
+            halves[i] = 0.0
+            for j in range(n):
+                square = 0.0
+                for c in range(n_components):
+                    square += (position[c, i] - position[c, j]) ** 2
+                length = np.sqrt(square)
+                rise = position[last, j] - position[last, i]
+                distance, along_out, up_out = forward(length, rise, omega)
+                _, along_in, up_in = forward(length, -rise, omega)
+                total += w_there[i, j] * distance
+                lift += w_back[i, j] * up_in - w_there[i, j] * up_out
+                along = w_there[i, j] * along_out + w_back[i, j] * along_in
+                along *= 0.5 / (length + TINY)
+                for c in range(n_components):
+                    halves[i, c] += along * (position[c, i] - position[c, j])
+            halves[i, last] += 0.5 * omega * lift
+            sums[i] = total
+
+    return sum_distances
+
+
+@cache
+def _knot_kernel(forward):
+    """Sums of distances in one space, knot by knot."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def sum_knots(position, omega, weights, rank, sums):
+        """Σ w F over the pairs of each knot."""
+        n_components, n = position.shape
+        weighted, last = weights.shape[0] > 0, n_components - 1
+        for i in range(n):
+            for j in range(n):
+                if rank[i, j] < 0:
+                    continue
+                square = 0.0
+                for c in range(n_components):
+                    square += (position[c, j] - position[c, i]) ** 2
+                rise = position[last, j] - position[last, i]
+                distance = forward(np.sqrt(square), rise, omega)[0]
+                sums[rank[i, j]] += weights[i, j] * distance if weighted else distance
+
+    return sum_knots

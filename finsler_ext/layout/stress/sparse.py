@@ -3,21 +3,25 @@
     L(Y) = Σ_{(i, j) ∈ E} w_ij [(F_ij − D_ij)² + (F_ji − D_ji)²],      w symmetric
 
 It splits into what distances and what heights have to answer for as the stress over all pairs does
-(`finsler_ext.layout.stress.objective`), with V the Laplacian of the sparse weights. The step of the
+(`finsler_ext.layout.stress.objective`), with V the Laplacian of the sparse weights; in other spaces
+than Randers' both directions of a pair are summed, for gradient descent. The step of the
 majorisation solves V x = b by conjugate gradients, all columns in one pass; each of their
 iterations lowers the quadratic, so a step that is cut short still lowers the stress.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
-from finsler_ext.layout.stress.objective import NEGLIGIBLE_SKEW, TINY, Slope
+from finsler_ext._threads import RowPool, run_rows
+from finsler_ext.construct.symmetry import NEGLIGIBLE_SKEW
+from finsler_ext.layout.stress.objective import TINY, Slope
+from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["Pairs", "SparseStress"]
 
@@ -42,16 +46,18 @@ class SparseStress:
     shortest_step = 1.0
     dtype = np.dtype(np.float64)
 
-    def __init__(self, pairs: Pairs, n_points: int, n_threads: int = 1):
+    def __init__(self, pairs: Pairs, n_points: int, n_threads: int = 1, space: Space = RANDERS):
         low, high, there, back, weight = pairs
-        self.n_points, self.n_threads = n_points, n_threads
+        self.n_points, self.n_threads, self.space = n_points, n_threads, space
         total = float(weight @ (there**2 + back**2))
         self.total_weight = 2.0 * float(weight.sum())
         unit = 2.0 ** round(0.5 * np.log2(total / self.total_weight)) if total > 0 else 1.0
         self.unit, self.total = unit, total / unit**2
         mean, half = (there + back) / (2 * unit), (there - back) / (2 * unit)
-        self.indptr, self.indices, self.mean, self.weight = _both_ways(
-            low, high, mean, weight, n_points
+        self.indptr, self.indices, order = _both_ways(low, high, n_points)
+        self.mean, self.half, self.weight = (
+            np.concatenate([value, sign * value])[order]
+            for value, sign in ((mean, 1), (half, -1), (weight, 1))
         )
         self.degree = np.bincount(low, weight, n_points) + np.bincount(high, weight, n_points)
         out = np.bincount(low, weight * half, n_points) - np.bincount(high, weight * half, n_points)
@@ -73,24 +79,37 @@ class SparseStress:
 
     def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
         """Stress and −∇L/4 at ``position``, of shape (m, n)."""
+        if self.space.majoriser is None:
+            return self._slope_by_pairs(position, omega)
         error = omega * position[-1] - self.level
         error -= error.mean()
         place = np.ascontiguousarray(position.T, dtype=np.float64)
         pull, sums = np.empty_like(place), np.empty((self.n_points, 2))
-        with RowPool(self.n_points, self.n_threads, heavy=True) as rows:
-            rows.run(
-                _pull, place, error, self.indptr, self.indices, self.mean, self.weight, pull, sums
-            )
+        lengths = self.indptr, self.indices, self.mean, self.weight
+        out = pull, sums
+        run_rows(_pull, self.n_points, self.n_threads, place, error, *lengths, *out, heavy=True)
         downhill = np.ascontiguousarray(pull.T)
         downhill[-1] -= omega * sums[:, 1]
         stress = float(sums[:, 0].sum()) + 2.0 * float(error @ sums[:, 1]) + self.cyclic
         return Slope(stress, downhill)
 
+    def _slope_by_pairs(self, position: np.ndarray, omega: float) -> Slope:
+        """In any space."""
+        place = np.ascontiguousarray(position.T, dtype=np.float64)
+        pull, stress = np.empty_like(place), np.empty(self.n_points)
+        kernel = _pair_kernel(self.space.forward)
+        lengths = self.indptr, self.indices, self.mean, self.half, self.weight
+        given, out = (place, float(omega), *lengths), (pull, stress)
+        run_rows(kernel, self.n_points, self.n_threads, *given, *out, heavy=True)
+        return Slope(float(stress.sum()), np.ascontiguousarray(pull.T))
+
     def step(self, here: Slope, omega: float) -> np.ndarray:
         """The step Y⁺ − Y of the majorisation, of shape (m, n)."""
+        if self.space.majoriser is None:
+            raise ValueError("A step needs a space with a majoriser.")
         with RowPool(self.n_points, self.n_threads, heavy=True) as pool:
             move = self._solve(here.downhill, STEP_TOLERANCE, STEP_ITERATIONS, pool)
-        move[-1] /= 1.0 + omega**2
+        move[-1] /= self.space.majoriser.height(omega)
         return move
 
     def _solve(self, b, tolerance: float, most: int, pool: RowPool) -> np.ndarray:
@@ -120,14 +139,12 @@ class SparseStress:
         return np.ascontiguousarray((x - x.mean(axis=0)).T)
 
 
-def _both_ways(low, high, mean, weight, n):
-    """CSR with every pair in both rows."""
+def _both_ways(low, high, n):
+    """CSR with every pair in both rows: indptr, indices, and the number of the pair."""
     source, target = np.concatenate([low, high]), np.concatenate([high, low])
     number = np.arange(1, source.size + 1, dtype=np.int64)
     where = scipy.sparse.csr_array(scipy.sparse.coo_array((number, (source, target)), shape=(n, n)))
-    order = where.data - 1
-    twice = np.concatenate([mean, mean])[order], np.concatenate([weight, weight])[order]
-    return where.indptr.astype(np.int64), where.indices.astype(np.int32), *twice
+    return where.indptr.astype(np.int64), where.indices.astype(np.int32), where.data - 1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -151,6 +168,38 @@ def _pull(start, stop, place, error, indptr, indices, mean, weight, pull, sums):
             for c in range(m):
                 pull[i, c] += ratio * (place[i, c] - place[j, c])
         sums[i, 0], sums[i, 1] = misfit, lift
+
+
+@cache
+def _pair_kernel(forward):
+    """Stress and slope of the rows, in one space."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def sum_pairs(start, stop, place, omega, indptr, indices, mean, half, weight, pull, stress):
+        """pull_i = −∇L/4, and the stress of the out-edges of i."""
+        m = place.shape[1]
+        for i in range(start, stop):
+            misfit, lift = 0.0, 0.0
+            pull[i] = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                square = 0.0
+                for c in range(m):
+                    square += (place[i, c] - place[j, c]) ** 2
+                length, rise = np.sqrt(square), place[j, m - 1] - place[i, m - 1]
+                distance, along_out, up_out = forward(length, rise, omega)
+                out = distance - (mean[e] + half[e])
+                distance, along_in, up_in = forward(length, -rise, omega)
+                into = distance - (mean[e] - half[e])
+                misfit += weight[e] * out * out
+                lift += weight[e] * (out * up_out - into * up_in)
+                ratio = 0.5 * weight[e] * (out * along_out + into * along_in) / (length + TINY)
+                for c in range(m):
+                    pull[i, c] -= ratio * (place[i, c] - place[j, c])
+            pull[i, m - 1] += 0.5 * omega * lift
+            stress[i] = misfit
+
+    return sum_pairs
 
 
 @njit(nogil=True, cache=True)

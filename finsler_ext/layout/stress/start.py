@@ -20,7 +20,9 @@ from numba import njit
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from finsler_ext._threads import RowPool, one_blas_thread
+from finsler_ext._blocks import row_blocks
+from finsler_ext._threads import RowPool
+from finsler_ext.construct.readers import MOSTLY_KNOWN
 from finsler_ext.layout.stress.objective import TINY, StressProblem
 
 __all__ = ["STARTS", "InitialLayout", "classical_scaling", "turned"]
@@ -33,10 +35,6 @@ EIGEN_TOLERANCE = 1e-4
 # A column without any extent (data of lower dimension) would stay without; this share of the
 # widest one is given to it.
 SPREAD = 1e-3
-# With fewer pairs known than this share, shortest paths fill in the others: on direct flights (5 %
-# of the pairs) the descent then ends at less than half the stress. With more they take long.
-MOSTLY_KNOWN = 0.5
-BLOCK_ROWS = 256
 
 
 class InitialLayout:
@@ -112,7 +110,7 @@ def classical_scaling(
         else:
             weights = problem.weights
             filling = _row_mean_squares(S, weights)
-    with one_blas_thread(), RowPool(n, n_threads) as pool:
+    with RowPool(n, n_threads) as pool:
 
         def product(vector):
             vector = np.ravel(vector).astype(np.float64)
@@ -185,9 +183,8 @@ def _along_paths(S, known):
     length = np.maximum(S[source, target].astype(np.float64), TINY)
     graph = scipy.sparse.coo_array((length, (source, target)), shape=S.shape).tocsr()
     filled = np.empty_like(S)
-    for start in range(0, len(S), BLOCK_ROWS):
-        rows = np.arange(start, min(start + BLOCK_ROWS, len(S)))
-        filled[rows] = dijkstra(graph, indices=rows)
+    for rows in row_blocks(len(S)):
+        filled[rows] = dijkstra(graph, indices=np.arange(rows.start, rows.stop))
     return filled
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.tsne.kernel import TINY, kernel_constants
 from finsler_ext.layout.tsne.octree import padded
 from finsler_ext.spaces import RANDERS, Space
@@ -150,10 +150,9 @@ def attraction(
     constants = kernel_constants(dof, omega_norm, at.dtype)
     kernel = attract_kernel_3d if len(point) == 3 else attract_kernel
     edges = (at, point, pairs.indptr, pairs.other, out, into, constants)
-    with RowPool(at.shape[1], n_threads) as pool:
-        pool.run(kernel(space.forward), *edges, gradient)
-        if with_cost:
-            pool.run(cost_kernel(space.forward), *edges, cost)
+    run_rows(kernel(space.forward), at.shape[1], n_threads, *edges, gradient)
+    if with_cost:
+        run_rows(cost_kernel(space.forward), at.shape[1], n_threads, *edges, cost)
     return gradient if m >= 3 else gradient[[*range(m - 1), 2]], cost
 
 

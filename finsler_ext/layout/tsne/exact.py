@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.tsne.kernel import TINY, kernel_constants, kernel_kind
 from finsler_ext.layout.tsne.octree import padded
 from finsler_ext.spaces import RANDERS, Space
@@ -59,8 +59,7 @@ def exact_repulsion(
         at, point = padded(at.T, point.dtype), padded(point.T, point.dtype)
         if space.even_kernel is not None:
             kernel = all_pairs_kernel_3d(space.even_kernel, kernel_kind(dof))
-    with RowPool(at.shape[1], n_threads, heavy=True) as pool:
-        pool.run(kernel, at, point, constants, value, force)
+    run_rows(kernel, at.shape[1], n_threads, at, point, constants, value, force, heavy=True)
     if targets is None:
         value -= 2.0  # W(0), each point's own share
     return value, force if m >= 3 else force[[*range(m - 1), 2]]

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.fft
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.tsne.spline_grid import (
     GRID_DIMENSIONS,
     ORDER,
@@ -242,11 +242,9 @@ def grid_repulsion(
     dtype = np.float32 if plan.single else np.float64
     grid = np.zeros(plan.nodes, dtype=dtype)
     value, force = np.empty(n), np.empty((GRID_DIMENSIONS, n))
-    with RowPool(n, n_threads if m > 1 else 1) as pool:
-        pool.run(spread, at, first, grid)
+    run_rows(spread, n, n_threads if m > 1 else 1, at, first, grid)
     grid = _convolve(grid, plan, kernel.transform, n_threads)
-    with RowPool(n, n_threads) as pool:
-        pool.run(gather, at, order, grid, kernel.near, value, force)
+    run_rows(gather, n, n_threads, at, order, grid, kernel.near, value, force)
     value += kernel.rest * (n - 1)
     return value, force[GRID_DIMENSIONS - m :] / plan.spacing[-m:, None]
 

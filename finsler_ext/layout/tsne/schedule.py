@@ -31,7 +31,13 @@ from finsler_ext.layout.axis import (
 )
 from finsler_ext.layout.height import NOISY_TOLERANCE, height_response, springs_between
 from finsler_ext.layout.height_mode import FREE, HELD
-from finsler_ext.layout.islands import Islands, offset_components, settle_islands
+from finsler_ext.layout.islands import (
+    LOSS_RISE,
+    NO_DRIFT,
+    Islands,
+    offset_components,
+    settle_islands,
+)
 from finsler_ext.layout.tsne.descent import FinslerDescent
 
 __all__ = ["Phase", "TsneLayout", "TsneSchedule", "edge_pull"]
@@ -45,9 +51,6 @@ FIRST_ACT = 0.6
 # 0.5: 0.452, 0.451, 0.453 and 0.544, 0.543, 0.543; at 0.01: 0.501, 0.485, 0.468 and 0.572, 0.554,
 # 0.537. With 25 iterations the divergence is higher by 2 %, with 100 the sign is lower.
 HEIGHT_ITERATIONS, HEIGHT_RATE = 50, 0.03
-# Islands of a free layout move only if the loss rises by less than this share of it.
-FLAT = 1e-3
-NO_DRIFT = Islands(0, float("nan"), "without a drift there is no height")
 
 
 class Phase(NamedTuple):
@@ -225,7 +228,7 @@ class TsneSchedule:
         if islands.settled and islands.n_parts > 1 and self.find_axis:
             settled = np.column_stack([position[:, :-1], height])
             after = _divergence(embedding, settled)[0]
-            if after <= before + FLAT * abs(before):
+            if after <= before + LOSS_RISE * abs(before):
                 embedding[:], before = settled, after
             else:
                 islands = islands._replace(reason="the parts would collide")

@@ -24,7 +24,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
+from finsler_ext._threads import run_rows
 from finsler_ext.layout.tsne.kernel import kernel_constants, kernel_kind
 from finsler_ext.layout.tsne.octree import Octree
 from finsler_ext.spaces import RANDERS, Space
@@ -82,11 +82,10 @@ def tree_repulsion(
     # ω = 0.9: error 0.69 % without this factor, 0.11 % with it; at 0.5 it makes no difference.
     theta2 = theta**2 * (1.0 - omega_norm**4)
     nodes = (tree.start, tree.stop, tree.skip, tree.centre, tree.side2, tree.reach, tree.root)
-    with RowPool(n, n_threads, heavy=True) as pool:
-        pool.run(
-            kernel, at, alone, tree.point, *nodes, tree.group, theta2, softening, constants,
-            value, force,
-        )  # fmt: skip
+    run_rows(
+        kernel, n, n_threads, at, alone, tree.point, *nodes, tree.group, theta2, softening,
+        constants, value, force, heavy=True,
+    )  # fmt: skip
     if alone:
         return value, force
     # W(0) = 2 is each point's own share

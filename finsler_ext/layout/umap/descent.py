@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.umap.forces import force_table
+from finsler_ext.layout.umap.forces import LossShape, force_table
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
-from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["UmapDescent", "centred"]
 
@@ -25,13 +23,11 @@ class UmapDescent:
     ----------
     graph : sparse array of shape (n, n)
         Directed memberships, rows being sources.
-    a, b : float
-        Shape of q(F) = 1/(1 + a F^{2b}).
-    n_epochs, learning_rate, repulsion_strength, negative_sample_rate
+    shape : LossShape
+    n_epochs, learning_rate
         As in umap-learn; the learning rate falls linearly to 0.
     seed : int
         Everything random follows from it.
-    space : Space
     n_threads : int
         Changes the time taken, never the result.
     """
@@ -39,30 +35,18 @@ class UmapDescent:
     def __init__(
         self,
         graph,
+        shape: LossShape,
         *,
-        a: float,
-        b: float,
         n_epochs: int,
         seed: int,
         learning_rate: float = 1.0,
-        repulsion_strength: float = 1.0,
-        negative_sample_rate: float = 5,
-        space: Space = RANDERS,
         n_threads: int = 1,
     ):
-        self.graph, self.n_epochs, self.space = graph, n_epochs, space
+        self.graph, self.shape, self.n_epochs = graph, shape, n_epochs
         self.learning_rate, self.n_threads = learning_rate, n_threads
-        # What the loss is made of, as `umap_loss` takes it.
-        self.shape: dict[str, Any] = {
-            "space": space,
-            "a": a,
-            "b": b,
-            "repulsion_strength": repulsion_strength,
-            "negative_sample_rate": negative_sample_rate,
-        }
         self._edges = edge_sampler(graph, n_epochs)
-        self._table = force_table(a, b, repulsion_strength)
-        self._negatives = float(negative_sample_rate)
+        self._table = force_table(shape.a, shape.b, shape.repulsion_strength)
+        self._negatives = float(shape.negative_sample_rate)
         self._seed = np.uint64(seed)
 
     def run(
@@ -95,7 +79,7 @@ class UmapDescent:
         position = np.array(position, dtype=np.float32, order="C")
         moved = np.empty_like(position)
         until = self.n_epochs if rate_until is None else rate_until
-        kernel = step_kernel(self.space.forward, position.shape[1])
+        kernel = step_kernel(self.shape.space.forward, position.shape[1])
         with RowPool(position.shape[0], self.n_threads) as pool:
             for epoch in epochs:
                 rate = self.learning_rate * (1.0 - epoch / until) * rate_share

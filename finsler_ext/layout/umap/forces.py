@@ -7,11 +7,16 @@ the layout reads them from a table that is addressed by the leading bits of a fl
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from finsler_ext.spaces import RANDERS, Space
+
 __all__ = [
     "FORCE_LIMIT",
+    "LossShape",
     "attraction",
     "force_table",
     "look_up",
@@ -33,6 +38,21 @@ _FIRST_CELL = (_LOWEST_OCTAVE + _EXPONENT_BIAS) << _CELL_BITS
 _N_CELLS = (_HIGHEST_OCTAVE - _LOWEST_OCTAVE) << _CELL_BITS
 _FRACTION_MASK = (1 << _SHIFT) - 1
 _FRACTION_UNIT = np.float32(1.0 / (1 << _SHIFT))
+
+
+class LossShape(NamedTuple):
+    """What the loss of UMAP is made of.
+
+    a, b : of q(F) = 1/(1 + a F^{2b})
+    repulsion_strength, negative_sample_rate : as in umap-learn
+    space : how F is measured
+    """
+
+    a: float
+    b: float
+    repulsion_strength: float = 1.0
+    negative_sample_rate: float = 5
+    space: Space = RANDERS
 
 
 def attraction(distance, a: float, b: float) -> np.ndarray:

@@ -20,9 +20,15 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
-from finsler_ext.layout.umap.forces import force_table, look_up, potential_at, potential_table
-from finsler_ext.layout.umap.sgd import mix
+from finsler_ext._threads import run_rows
+from finsler_ext.layout.umap.forces import (
+    LossShape,
+    force_table,
+    look_up,
+    potential_at,
+    potential_table,
+)
+from finsler_ext.layout.umap.sgd import _GOLDEN, mix
 from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["AxisLoss", "UmapLoss", "umap_loss"]
@@ -32,7 +38,6 @@ MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
 MANY_PAIRS = 300_000
 # Terms summed together, whatever the number of threads, so that rounding does not depend on it.
 BLOCK = 256
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class UmapLoss(NamedTuple):
@@ -77,18 +82,8 @@ def umap_loss(
     n_threads : int
         Changes the time taken, never the result.
     """
-    at = AxisLoss(
-        position,
-        graph,
-        a=a,
-        b=b,
-        omega_norm=omega_norm,
-        space=space,
-        negative_sample_rate=negative_sample_rate,
-        repulsion_strength=repulsion_strength,
-        seed=seed,
-        n_threads=n_threads,
-    )
+    shape = LossShape(a, b, repulsion_strength, negative_sample_rate, space)
+    at = AxisLoss(position, graph, shape, omega_norm=omega_norm, seed=seed, n_threads=n_threads)
     last = np.zeros(at.position.shape[1])
     last[-1] = 1.0
     return at.loss(last)
@@ -104,13 +99,9 @@ class AxisLoss:
         self,
         position,
         graph,
+        shape: LossShape,
         *,
-        a,
-        b,
         omega_norm,
-        space=RANDERS,
-        negative_sample_rate=5,
-        repulsion_strength=1.0,
         seed=0,
         n_threads=1,
         most_edges=None,
@@ -118,9 +109,9 @@ class AxisLoss:
     ):
         self.position = np.ascontiguousarray(position, dtype=np.float32)
         self.omega_norm, self.n_threads = float(omega_norm), n_threads
-        self.kernel = sum_kernel(space.forward)
-        self.forces = force_table(a, b, repulsion_strength)
-        self.potentials = potential_table(a, b, repulsion_strength)
+        self.kernel = sum_kernel(shape.space.forward)
+        self.forces = force_table(shape.a, shape.b, shape.repulsion_strength)
+        self.potentials = potential_table(shape.a, shape.b, shape.repulsion_strength)
         edges = scipy.sparse.coo_array(graph)
         weight = edges.data.astype(np.float64)
         n = graph.shape[0]
@@ -132,7 +123,7 @@ class AxisLoss:
         source, target = self.pairs
         share = n * (n - 1) / max(source.size, 1)
         self.pair_weight = (
-            share * negative_sample_rate / (4.0 * n) * (strength[source] + strength[target])
+            share * shape.negative_sample_rate / (4.0 * n) * (strength[source] + strength[target])
         )
         self.exact = source.size == n * (n - 1)
 
@@ -157,20 +148,11 @@ class AxisLoss:
         n_blocks = -(-source.size // BLOCK)
         sums = np.zeros((n_blocks, 2 + axis.size))
         if n_blocks:
-            with RowPool(n_blocks, self.n_threads, heavy=True) as pool:
-                pool.run(
-                    self.kernel,
-                    self.position,
-                    source,
-                    target,
-                    weight,
-                    axis,
-                    self.omega_norm,
-                    self.forces,
-                    self.potentials,
-                    attract,
-                    sums,
-                )
+            tables = self.forces, self.potentials
+            run_rows(
+                self.kernel, n_blocks, self.n_threads, self.position, source, target, weight,
+                axis, self.omega_norm, *tables, attract, sums, heavy=True,
+            )  # fmt: skip
         return sums.sum(axis=0)
 
 

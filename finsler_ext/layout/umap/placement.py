@@ -17,10 +17,9 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from finsler_ext._threads import RowPool
-from finsler_ext.layout.umap.forces import force_table, look_up
+from finsler_ext._threads import run_rows
+from finsler_ext.layout.umap.forces import LossShape, force_table, look_up
 from finsler_ext.layout.umap.sgd import N_STEPS, mix
-from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
 
@@ -33,16 +32,12 @@ def place_points(
     indices: np.ndarray,
     out_weight: np.ndarray,
     in_weight: np.ndarray,
+    shape: LossShape,
     *,
-    a: float,
-    b: float,
     omega_norm: float,
-    space: Space = RANDERS,
     n_epochs: int,
     seed: int,
     learning_rate: float = 0.25,
-    repulsion_strength: float = 1.0,
-    negative_sample_rate: float = 5,
     n_threads: int = 1,
 ) -> np.ndarray:
     """Positions of new points, from the mean of their neighbours down their own loss.
@@ -63,21 +58,22 @@ def place_points(
     out_weight = np.where(lost, np.float32(0.0), out_weight).astype(np.float32)
     in_weight = np.where(lost, np.float32(0.0), in_weight).astype(np.float32)
     placed = np.empty((indices.shape[0], fixed.shape[1]), dtype=np.float32)
-    with RowPool(indices.shape[0], n_threads) as pool:
-        pool.run(
-            place_kernel(space.forward),
-            placed,
-            fixed,
-            np.where(lost, 0, indices).astype(np.int64),
-            out_weight,
-            in_weight,
-            force_table(a, b, repulsion_strength),
-            np.float32(omega_norm),
-            n_epochs,
-            float(learning_rate),
-            float(negative_sample_rate),
-            np.uint64(seed),
-        )
+    run_rows(
+        place_kernel(shape.space.forward),
+        indices.shape[0],
+        n_threads,
+        placed,
+        fixed,
+        np.where(lost, 0, indices).astype(np.int64),
+        out_weight,
+        in_weight,
+        force_table(shape.a, shape.b, shape.repulsion_strength),
+        np.float32(omega_norm),
+        n_epochs,
+        float(learning_rate),
+        float(shape.negative_sample_rate),
+        np.uint64(seed),
+    )
     return placed
 
 

@@ -33,9 +33,15 @@ from finsler_ext.layout.axis import (
 )
 from finsler_ext.layout.height import NOISY_TOLERANCE, height_response, springs_between
 from finsler_ext.layout.height_mode import FREE, HELD
-from finsler_ext.layout.islands import Islands, offset_components, settle_islands
+from finsler_ext.layout.islands import (
+    LOSS_RISE,
+    NO_DRIFT,
+    Islands,
+    offset_components,
+    settle_islands,
+)
 from finsler_ext.layout.umap.descent import UmapDescent, centred
-from finsler_ext.layout.umap.forces import attraction
+from finsler_ext.layout.umap.forces import LossShape, attraction
 from finsler_ext.layout.umap.loss import AxisLoss, UmapLoss, umap_loss
 
 __all__ = ["UmapLayout", "UmapSchedule", "optimize_layout"]
@@ -53,13 +59,10 @@ RESPONSE_AT = 0.5
 # ω = 0.01 and 0.5: 0.74 and 0.78 with 0.03, 0.68 and 0.78 with 0.06; 15-NN of the flowers'
 # map 0.409 and 0.399, 0.402 and 0.394.
 RELEASED_RATE = 0.03
-# Islands of a free layout move only if the loss rises by less than this share of it.
-FLAT = 1e-3
 # Edges that the search for the axis looks at; an evenly spaced selection stands for more.
 AXIS_EDGES = 1_000_000
 # Partners of each point in that search: to first order in ω repulsion does not enter.
 AXIS_PARTNERS = 8
-NO_DRIFT = Islands(0, float("nan"), "without a drift there is no height")
 
 
 class UmapLayout(NamedTuple):
@@ -102,10 +105,11 @@ def optimize_layout(
     keep_epochs, callback
         As in `UmapSchedule.at`.
     **options
-        Of `UmapDescent`: a, b, n_epochs, seed and others.
+        Of `LossShape` (a, b and others) and `UmapDescent` (n_epochs, seed and others).
     """
+    shape = LossShape(**{name: options.pop(name) for name in LossShape._fields if name in options})
     schedule = UmapSchedule(
-        UmapDescent(graph, **options),
+        UmapDescent(graph, shape, **options),
         position,
         height=HELD if hold_height else FREE,
         find_axis=False,
@@ -143,7 +147,7 @@ class UmapSchedule:
     ):
         self.descent, self.start, self.height = descent, start, height
         self.find_axis, self.level, self.tolerance = find_axis, level, tolerance
-        self._pull = partial(attraction, a=descent.shape["a"], b=descent.shape["b"])
+        self._pull = partial(attraction, a=descent.shape.a, b=descent.shape.b)
         self._first_act: tuple | None = None
 
     def at(
@@ -265,11 +269,11 @@ class UmapSchedule:
         objective = AxisLoss(
             position,
             self.descent.graph,
+            self.descent.shape,
             omega_norm=omega_norm,
             n_threads=self.descent.n_threads,
             most_edges=AXIS_EDGES,
             partners=AXIS_PARTNERS,
-            **self.descent.shape,
         )
         flow = springs_between(position, self.descent.graph, self._pull).flow
         start = drift_start(position, flow) if anywhere else None
@@ -294,7 +298,7 @@ class UmapSchedule:
             return position, loss, islands
         settled = np.column_stack([position[:, :-1], height.astype(np.float32)])
         after = self._loss(settled, omega_norm)
-        if after.value > loss.value + FLAT * abs(loss.value):
+        if after.value > loss.value + LOSS_RISE * abs(loss.value):
             return position, loss, islands._replace(reason="the parts would collide")
         return settled, after, islands
 
@@ -304,5 +308,5 @@ class UmapSchedule:
             self.descent.graph,
             omega_norm=omega_norm,
             n_threads=self.descent.n_threads,
-            **self.descent.shape,
+            **self.descent.shape._asdict(),
         )

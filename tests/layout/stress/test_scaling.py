@@ -11,6 +11,7 @@ from finsler_ext.estimators.mds import FinslerMDS, finsler_mds_gd, finsler_smaco
 from finsler_ext.layout.stress.asymmetric import AsymmetricStress
 from finsler_ext.layout.stress.objective import stress_problem
 from finsler_ext.layout.stress.scaling import IntervalStress, Transformation, scaled_stress
+from finsler_ext.spaces import MATSUMOTO, RANDERS
 from finsler_ext.spaces.randers import randers_distances
 
 KINDS = ("ratio", "interval", "ordinal")
@@ -34,11 +35,11 @@ def weights_of(n, how, seed=1):
     return W
 
 
-def problem_of(D, how, kind):
+def problem_of(D, how, kind, space=RANDERS):
     W = weights_of(len(D), how)
     if how == "one way":
         mean = stress_problem(D, (W + W.T) / 2)
-        base = AsymmetricStress(D, W, mean.unit, mean.solver)
+        base = AsymmetricStress(D, W, mean.unit, mean.solver, space)
     else:
         base = stress_problem(D, W)
     return scaled_stress(base, kind, D, W), (np.ones_like(D) - np.eye(len(D)) if W is None else W)
@@ -64,15 +65,18 @@ def best_stress(F, D, W, kind):
 
 
 @pytest.mark.parametrize("kind", ["interval", "ordinal"])
-@pytest.mark.parametrize("how", ["none", "symmetric", "one way"])
-def test_the_stress_is_that_of_the_best_scaling_and_its_slope_the_gradient(kind, how):
+@pytest.mark.parametrize(
+    ("how", "space"),
+    [("none", RANDERS), ("symmetric", RANDERS), ("one way", RANDERS), ("one way", MATSUMOTO)],
+)
+def test_the_stress_is_that_of_the_best_scaling_and_its_slope_the_gradient(kind, how, space):
     D = np.ceil(3 * planted(9, constant=0.3, noise=0.2))  # whole numbers, so that there are ties
-    problem, W = problem_of(D, how, kind)
+    problem, W = problem_of(D, how, kind, space)
     position = np.random.default_rng(3).normal(size=(3, 9))
 
     def stress(y):
         Y = y.reshape(3, 9).T * problem.unit
-        return best_stress(randers_distances(Y, 0.4), D, W, kind) / problem.unit**2
+        return best_stress(space.distances(Y, 0.4), D, W, kind) / problem.unit**2
 
     with RowPool(9, 1) as pool:
         here = problem.slope(position, 0.4, pool)
@@ -132,6 +136,17 @@ def test_the_constant_is_the_best_one_and_not_negative():
     with RowPool(20, 1) as pool:
         assert problem.constant(100 * position, 0.3, pool) == 0.0
         assert problem.constant(0 * position, 0.3, pool) > 0.5
+
+
+def test_a_constant_in_a_matsumoto_space():
+    D = MATSUMOTO.distances(np.random.default_rng(0).normal(size=(60, 3)), 0.4) + 1.5
+    np.fill_diagonal(D, 0.0)
+    settings = {"metric": "precomputed", "omega_norm": 0.4, "space": "matsumoto", "max_iter": 400}
+    model = FinslerMDS(scaling="interval", **settings).fit(D)
+    assert model.transformation_.constant == pytest.approx(1.5, abs=0.05)
+    assert model.stress_ < 0.05 * FinslerMDS(**settings).fit(D).stress_
+    found = FinslerMDS(scaling="auto", **settings).fit(D)
+    assert found.scaling_choice_.kind == "interval"
 
 
 def test_no_constant_is_needed_where_there_is_none():

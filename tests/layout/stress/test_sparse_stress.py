@@ -11,6 +11,7 @@ from finsler_ext._threads import RowPool
 from finsler_ext.estimators._mds.pivots import PivotInput, through_edges
 from finsler_ext.layout.stress.majorization import majorize
 from finsler_ext.layout.stress.sparse import Pairs, SparseStress
+from finsler_ext.spaces import MATSUMOTO, RANDERS, find_space
 from finsler_ext.spaces.randers import randers_distances
 
 
@@ -21,24 +22,28 @@ def some_pairs(n=40, seed=0):
     return D, Pairs(low, high, D[low, high], D[high, low], rng.uniform(0.5, 2.0, size=low.size))
 
 
-def stress_of(Y, omega, pairs):
-    F = randers_distances(Y, omega)
+def stress_of(Y, omega, pairs, space=RANDERS):
+    F = space.distances(Y, omega)
     there, back = F[pairs.low, pairs.high], F[pairs.high, pairs.low]
     return pairs.weight @ ((there - pairs.there) ** 2 + (back - pairs.back) ** 2)
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.3, 0.8])
-def test_stress_and_slope_are_those_of_the_sum(omega):
+@pytest.mark.parametrize(
+    ("space", "omega"), [(RANDERS, 0.0), (RANDERS, 0.3), (RANDERS, 0.8), (MATSUMOTO, 0.4)]
+)
+def test_stress_and_slope_are_those_of_the_sum(space, omega):
     _, pairs = some_pairs()
-    problem = SparseStress(pairs, 40)
+    problem = SparseStress(pairs, 40, space=space)
     Y = np.random.default_rng(2).normal(size=(40, 3))
     with RowPool(40, 1) as pool:
         here = problem.slope(Y.T / problem.unit, omega, pool)
-    assert here.stress * problem.unit**2 == pytest.approx(stress_of(Y, omega, pairs), rel=1e-9)
+    assert here.stress * problem.unit**2 == pytest.approx(
+        stress_of(Y, omega, pairs, space), rel=1e-9
+    )
     for i, c in ((0, 0), (7, 1), (20, 2)):
         step = np.zeros_like(Y)
         step[i, c] = 1e-5
-        rise = stress_of(Y + step, omega, pairs) - stress_of(Y - step, omega, pairs)
+        rise = stress_of(Y + step, omega, pairs, space) - stress_of(Y - step, omega, pairs, space)
         assert -4 * problem.unit * here.downhill[c, i] == pytest.approx(rise / 2e-5, rel=1e-5)
 
 
@@ -111,6 +116,20 @@ def test_a_large_graph_is_embedded_almost_as_well(large, scaling):
     assert np.all(np.diff(model.stress_history_) <= 0)
 
 
+@pytest.mark.parametrize(("method", "space"), [("gd", "randers"), ("auto", "matsumoto")])
+def test_a_large_graph_by_gradients(large, method, space):
+    graph = street_grid(600)
+    D = dijkstra(graph)
+    options = {"n_components": 2, "metric": "precomputed", "omega_norm": 0.15, "random_state": 0}
+    model = FinslerMDS(method=method, space=space, **options).fit(graph)
+    dense = FinslerMDS(method=method, space=space, **options).fit(D)
+    F = find_space(space).distances(model.embedding_, 0.15)
+    assert ((F - D) ** 2).sum() / (D**2).sum() < 1.15 * dense.normalized_stress_
+    some = np.arange(50, 60)
+    placed = model.transform(graph[some], incoming=scipy.sparse.csr_array(graph[:, some].T))
+    assert np.abs(placed - model.embedding_[some]).max() < 0.3 * model.embedding_.std()
+
+
 @pytest.mark.filterwarnings("ignore:omega_norm='auto' found")
 def test_new_nodes_of_a_large_graph(large):
     graph = street_grid(600)
@@ -143,8 +162,6 @@ def test_what_large_graphs_do_not_take(large):
         FinslerMDS(metric="precomputed").fit(graph, weights="adjacent")
     with pytest.raises(ValueError, match="init is not available"):
         FinslerMDS(metric="precomputed", init=np.zeros((300, 3))).fit(graph)
-    with pytest.raises(ValueError, match="space='randers'"):
-        FinslerMDS(metric="precomputed", method="gd").fit(graph)
     apart = scipy.sparse.block_diag([graph, graph], format="csr")
     with pytest.raises(ValueError, match="fall apart"):
         FinslerMDS(metric="precomputed").fit(apart)

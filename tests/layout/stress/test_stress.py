@@ -219,7 +219,7 @@ def test_conjugate_gradients_cut_short_still_lower_the_stress(monkeypatch):
 
 
 def test_groups_are_connected_components(monkeypatch):
-    monkeypatch.setattr("finsler_ext.layout.laplacian.BLOCK_ROWS", 3)
+    monkeypatch.setattr("finsler_ext._blocks.BLOCK_ROWS", 3)
     rng = np.random.default_rng(12)
     for share in (0.0, 0.01, 0.02, 0.05, 0.5):
         W = np.triu(rng.random((60, 60)) < share, 1).astype(float)

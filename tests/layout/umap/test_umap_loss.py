@@ -5,7 +5,13 @@ import pytest
 import scipy.sparse
 from scipy.optimize import approx_fprime
 
-from finsler_ext.layout.umap.forces import force_table, potential_at, potential_table, repulsion
+from finsler_ext.layout.umap.forces import (
+    LossShape,
+    force_table,
+    potential_at,
+    potential_table,
+    repulsion,
+)
 from finsler_ext.layout.umap.loss import AxisLoss, umap_loss
 from finsler_ext.layout.umap.schedule import optimize_layout
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
@@ -96,7 +102,9 @@ def test_a_sample_of_many_pairs_is_within_its_error():
     n = 1500
     Y = 10 * rng.normal(size=(n, 2)).astype(np.float32)
     graph = scipy.sparse.random_array((n, n), density=5e-3, rng=rng, format="csr")
-    exact = AxisLoss(Y, graph, omega_norm=0.4, partners=n, **SHAPE).loss(np.array([0.0, 1.0]))
+    exact = AxisLoss(Y, graph, LossShape(A, B), omega_norm=0.4, partners=n).loss(
+        np.array([0.0, 1.0])
+    )
     assert exact.error == 0
     samples = [umap_loss(Y, graph, omega_norm=0.4, seed=s, **SHAPE) for s in range(20)]
     misses = [(s.value - exact.value) / s.error for s in samples]
@@ -109,7 +117,7 @@ def test_a_sample_of_many_pairs_is_within_its_error():
 def test_the_slope_by_the_axis_is_that_of_finite_differences():
     rng = np.random.default_rng(0)
     graph = regular_graph(50, 5, rng)
-    at = AxisLoss(5 * rng.normal(size=(50, 3)), graph, omega_norm=0.5, **SHAPE)
+    at = AxisLoss(5 * rng.normal(size=(50, 3)), graph, LossShape(A, B), omega_norm=0.5)
     axis = np.array([0.6, 0.0, 0.8])
     slope = at(axis)[1]
     for c in range(3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from finsler_ext.layout.umap.forces import REPULSION_SOFTENING
+from finsler_ext.layout.umap.forces import REPULSION_SOFTENING, LossShape
 from finsler_ext.layout.umap.placement import place_points
 from finsler_ext.spaces import MATSUMOTO, RANDERS
 
@@ -17,8 +17,9 @@ INTO = RNG.uniform(0.2, 1, size=NEAR.shape).astype(np.float32)
 
 
 def place(omega, n_epochs=400, rows=slice(None), **kwds):
-    options = {"a": A, "b": B, "omega_norm": omega, "n_epochs": n_epochs, "seed": 1} | kwds
-    return place_points(FIXED, NEAR[rows], OUT[rows], INTO[rows], **options)
+    options = {"omega_norm": omega, "n_epochs": n_epochs, "seed": 1} | kwds
+    shape = LossShape(A, B, space=options.pop("space", RANDERS))
+    return place_points(FIXED, NEAR[rows], OUT[rows], INTO[rows], shape, **options)
 
 
 def exact_loss(y, row, omega, space=RANDERS):
@@ -62,7 +63,7 @@ def test_rows_do_not_see_each_other_nor_the_threads():
     for row in range(len(NEAR)):
         assert np.array_equal(place(0.5, rows=slice(row, row + 1))[0], together[row])
     many = np.tile(NEAR, (500, 1)), np.tile(OUT, (500, 1)), np.tile(INTO, (500, 1))
-    options = {"a": A, "b": B, "omega_norm": 0.5, "n_epochs": 5, "seed": 1}
+    options = {"shape": LossShape(A, B), "omega_norm": 0.5, "n_epochs": 5, "seed": 1}
     one, two = (place_points(FIXED, *many, n_threads=t, **options) for t in (1, 2))
     assert np.array_equal(one, two)
 
@@ -70,7 +71,7 @@ def test_rows_do_not_see_each_other_nor_the_threads():
 def test_points_without_a_place_take_no_part():
     lost = FIXED.copy()
     lost[40:] = np.nan
-    options = {"a": A, "b": B, "omega_norm": 0.5, "n_epochs": 50, "seed": 1}
+    options = {"shape": LossShape(A, B), "omega_norm": 0.5, "n_epochs": 50, "seed": 1}
     near = np.array([[0, 41, 1], [45, 46, -1]])
     weight = np.ones(near.shape, dtype=np.float32)
     placed = place_points(lost, near, weight, weight, **options)
