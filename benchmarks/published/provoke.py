@@ -74,7 +74,7 @@ def _other_order(X, seed):
     return _umap(X, seed, precomputed_knn=neighbors(X[order]))
 
 
-# Name: what is run. Two runs of ten go wrong in the last but one, as in the paper's table.
+# Name: what is run, from rows and a seed.
 ATTEMPTS: dict[str, Callable] = {
     "spectral": _umap,
     "random": lambda X, seed: _umap(X, seed, init="random"),

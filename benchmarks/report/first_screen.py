@@ -53,7 +53,8 @@ def _counts(found: dict) -> str:
 def _failed() -> str:
     gains = failed_runs.gains()
     return (
-        "**The paper's gain of Finsler UMAP is mostly failed runs.** Its ± 0.375 is runs at AMI 0. "
+        "**The paper's gain of Finsler UMAP is mostly failed runs.** Its deviations (up to "
+        "± 0.375) are just those of one or two runs in ten at AMI 0. "
         f"Without them the mean gain over 16 sets falls from {signed(gains.printed.mean())} to "
         f"{signed(gains.same_drift.mean())}, and {int((gains.same_drift > 0).sum())} sets gain "
         "instead of 16 ([why](#failed-runs-in-the-papers-tables))."

@@ -31,7 +31,7 @@ def test_islands_are_islands():
 
 def test_rows_in_another_order_have_the_published_signature():
     """Two of ten runs scored with the labels of other rows: AMI falls, silhouette does not."""
-    X, labels = provoke.islands()
+    X, labels = (part[::4] for part in provoke.islands())
     rng = np.random.default_rng(0)
     ami, silhouette = [], []
     for run in range(10):

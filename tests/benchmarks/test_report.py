@@ -30,6 +30,7 @@ from benchmarks.report.comparisons import (
     tally,
     verdict,
 )
+from benchmarks.report.failed_tables import failed_in_the_paper
 from benchmarks.report.finding import (
     DOES_NOT,
     HOLDS,
@@ -573,6 +574,23 @@ def test_the_first_screen_counts_verdicts():
     assert sum(counts) == total
     assert "from +0.077 to +0.010" in text
     assert len(OURS) == 9
+
+
+def test_provoked_failures_are_printed_as_the_paper_would(tmp_path):
+    ledger = Ledger(tmp_path / "provoked.csv")
+    for data in ("iris", "digits:600"):
+        for attempt, level in (("spectral", 0.9), ("other_order", 0.0)):
+            for seed in range(10):
+                scores = {"ami": level, "nmi": level, "fmi": level}
+                ledger.add(data, attempt, seed, scores | {"silhouette": 0.8, "davies_bouldin": 0.3})
+    text = failed_in_the_paper(nothing(), tmp_path)
+    assert "AMI 0.720 ± 0.360, NMI 0.720 ± 0.360, silhouette 0.800 ± 0.000" in text
+    assert "neighbours of the same rows in another order | 10 of 10 | 0.00" in text
+    assert (
+        "| Imagenette | 0.750 | 0.846 (0.001) | +0.096 | 2 | 1, 1, 1, 1 | 0.938 | 0.940 |" in text
+    )
+    tables_are_whole(text)
+    assert "Not run yet." in failed_in_the_paper(nothing(), tmp_path / "nothing")
 
 
 def test_claims_have_names_of_their_own():
