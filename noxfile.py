@@ -5,7 +5,8 @@ from __future__ import annotations
 import nox
 
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-# The lower bounds of pyproject.toml. numba sets the bound of numpy on each Python.
+# The lower bounds of pyproject.toml, those of the extras that the tests use among them. numba sets
+# the bound of numpy on each Python.
 LOWEST = (
     "numpy==1.24.*",
     "scipy==1.15.*",
@@ -16,6 +17,14 @@ LOWEST = (
     "openTSNE==1.0.2",
     "threadpoolctl==3.1.*",
     "tqdm==4.60.*",
+    "matplotlib==3.7.*",
+    "plotly==6.0.*",
+    "datashader==0.16.*",
+    "pandas==2.0.*",
+    "networkx==3.0.*",
+    "pytest==7.4.*",
+    "hypothesis==6.80.*",
+    "pyparsing<3.2",  # a later one warns of what matplotlib 3.7 does
 )
 
 nox.options.sessions = ["lint", "tests", "benchmarks"]

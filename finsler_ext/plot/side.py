@@ -135,8 +135,9 @@ def plot_3d(embedding, *, color=None, magnify=None, ax=None, label: str | None =
         draw_legend(ax, colors, on_the_left=True, marks=False)
     times = magnification(shown) if magnify is None else magnify
     ax.set_box_aspect(np.maximum(np.ptp(places, axis=0) * (1, 1, times), 1e-12))
-    ax.xaxis.set_ticklabels([])
-    ax.yaxis.set_ticklabels([])
+    # by set_ticklabels([]) a constrained layout of matplotlib before 3.11 would collapse
+    ax.xaxis.set_major_formatter(plt.NullFormatter())
+    ax.yaxis.set_major_formatter(plt.NullFormatter())
     ax.zaxis.set_major_locator(plt.MaxNLocator(4))
     ax.set_zlabel("height" if times == 1 else f"height, drawn {times:g} times as large")
     write_title(ax, embedding)

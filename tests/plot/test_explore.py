@@ -266,7 +266,9 @@ def test_three_dimensions(fresh, points):
 
 @needs_browser
 def test_nothing_is_fetched(fresh, path):
-    assert {url for url in fresh.requests if not url.startswith("blob:")} <= {path.as_uri()}
+    assert {url for url in fresh.requests if not url.startswith(("blob:", "data:"))} <= {
+        path.as_uri()
+    }
     assert fresh.run("performance.getEntriesByType('resource').length") == 0
 
 

@@ -82,7 +82,7 @@ def test_nothing_is_run_and_nothing_fetched(page):
     assert page.run("window.ran === undefined")
     assert page.run("document.querySelectorAll('aside script, aside img, header img').length") == 0
     assert page.errors == []
-    assert [url.split(":")[0] for url in page.requests] == ["file"] * len(page.requests)
+    assert {url.split(":")[0] for url in page.requests} <= {"file", "data"}  # data: is in the page
 
 
 @needs_browser
@@ -100,7 +100,7 @@ def test_the_csv_of_the_page_holds_no_formula(page):
     import io
 
     page.run("choose([...rows.keys()]).then(() => null)")
-    written = page.run("csv()")
+    written = page.run("csv()").replace("\0", "")  # which csv of Python 3.10 refuses
     header, *rows = csv.reader(io.StringIO(written))
     assert "'" + HOSTILE[12] in header
     for row in rows:

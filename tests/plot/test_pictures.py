@@ -53,10 +53,10 @@ def boxes(figure):
     return [(t.get_text(), t.get_window_extent()) for t in texts]
 
 
-def overlapping(figure):
+def overlapping(shown):
     return [
         (a, b)
-        for (a, box), (b, other) in itertools.combinations(boxes(figure), 2)
+        for (a, box), (b, other) in itertools.combinations(shown, 2)
         if box.x0 < other.x1 - 1
         and other.x0 < box.x1 - 1
         and box.y0 < other.y1 - 1
@@ -139,8 +139,9 @@ def drawings(model, digit):
 
 def test_no_text_overlaps_another(model, few_digits):
     for name, ax in drawings(model, few_digits[1]):
-        assert not overlapping(ax.figure), name
-        assert len(boxes(ax.figure)) > 1, name
+        shown = boxes(ax.figure)
+        assert not overlapping(shown), name
+        assert len(shown) > 1, name
 
 
 def test_no_text_is_cut_off(model, few_digits):
