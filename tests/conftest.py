@@ -27,3 +27,12 @@ def digits():
 @pytest.fixture(scope="session")
 def few_digits(digits):
     return digits[0][:200].astype(np.float32), digits[1][:200]
+
+
+@pytest.fixture(scope="session")
+def tsne_of_digits(digits):
+    """500 digits, and a model of them that no test changes."""
+    from finsler_ext import FinslerTSNE
+
+    X = digits[0][:500]
+    return X, FinslerTSNE(omega_norm=0.5, perplexity=20, random_state=0).fit(X)

@@ -340,7 +340,7 @@ def test_new_points_of_mds_are_checked(X, D):
     with pytest.raises(ValueError, match="has no scales"):
         directed.transform(D[:3], local_scale=np.ones(3))
     for bad in (np.inf, np.nan, 0.0):
-        with pytest.raises(ValueError, match="positive, finite"):
+        with pytest.raises(ValueError, match="positive and finite"):
             scaled.transform(X[:3], local_scale=np.full(3, bad))
     incoming = D[:, :3].T.copy()
     stored = scipy.sparse.coo_matrix(np.ones_like(incoming))

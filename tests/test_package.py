@@ -35,10 +35,12 @@ def test_unknown_names_are_attribute_errors():
 def test_a_second_process_reuses_the_compiled_kernel(tmp_path):
     code = (
         "from finsler_ext.layout.umap.sgd import step_kernel;"
-        "from finsler_ext.layout.umap.schedule import optimize_layout;"
+        "from finsler_ext.layout.umap.descent import UmapDescent;"
+        "from finsler_ext.layout.umap.forces import LossShape;"
         "import numpy as np, scipy.sparse;"
-        "optimize_layout(np.zeros((3, 2)), scipy.sparse.csr_array(np.eye(3)), a=1.0, b=1.0,"
-        " omega_norm=0.5, n_epochs=1, seed=0);"
+        "graph, shape = scipy.sparse.csr_array(np.eye(3)), LossShape(1.0, 1.0);"
+        "descent = UmapDescent(graph, shape, n_epochs=1, seed=0);"
+        "descent.run(np.zeros((3, 2)), range(1), omega_norm=0.5);"
         "from finsler_ext.spaces import RANDERS;"
         "stats = step_kernel(RANDERS.forward, 2).stats; print(sum(stats.cache_hits.values()))"
     )

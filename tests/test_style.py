@@ -1,6 +1,7 @@
 """Rules of CONTRIBUTING that code can be asked about."""
 
 import ast
+import re
 from pathlib import Path
 
 import finsler_ext
@@ -37,6 +38,19 @@ def test_a_constant_has_one_home():
     assert again.keys() <= TWICE, again
     for name in ("BLOCK_ROWS", "ROUNDING"):
         assert sum(found[0] == name for found in homes) <= 1
+
+
+def test_tests_that_contributing_names_exist():
+    root = Path(__file__).parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named, file = 0, ""
+    for found, name in re.findall(r"`(tests/[\w/]+\.py)?(?:::(\w+))?`", text):
+        file = found or file
+        if file:
+            source = (root / file).read_text(encoding="utf-8")
+            assert not name or f"def {name}(" in source, (file, name)
+            named += bool(name)
+    assert named > 10
 
 
 def test_no_words_decide():

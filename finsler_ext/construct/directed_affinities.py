@@ -17,6 +17,7 @@ from scipy.special import expit
 from finsler_ext._blocks import row_blocks
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.construct.geodesics import geodesic_neighbors as extend_along_paths
+from finsler_ext.construct.index.precomputed import distances_between
 from finsler_ext.construct.neighbors import is_asymmetric, with_self_first
 from finsler_ext.construct.scales import mean_neighbor_distance, relative_scale
 from finsler_ext.construct.tsne_neighbors import QUERY_ROWS, DirectedIndex, neighbor_index
@@ -104,7 +105,7 @@ class DirectedAffinities(Affinities):
 
     def _distances_between(self, data, metric):
         if metric == "precomputed" and data is not None:
-            return lambda rows, columns: _block(data, rows, columns)
+            return lambda rows, columns: distances_between(data, rows, columns)
         if isinstance(self.knn_index, DirectedIndex):
             index, points = self.knn_index, self.knn_index.data
             return lambda rows, columns: index.between(points[rows], points[columns])
@@ -287,12 +288,3 @@ def normalised(P):
     P.data /= P.data.sum() if P.nnz else 1.0
     P.eliminate_zeros()
     return P
-
-
-def _block(D, rows, columns):
-    if not scipy.sparse.issparse(D):
-        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
-    block = scipy.sparse.coo_array(D[rows][:, columns])
-    dense = np.full(block.shape, np.inf)
-    dense[block.coords] = block.data
-    return dense

@@ -8,6 +8,8 @@ points, bit for bit, however many other rows are asked for at the same time.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 import scipy.sparse
 from numba import njit
@@ -15,10 +17,39 @@ from numba import njit
 from finsler_ext._blocks import row_blocks
 from finsler_ext.construct.index.base import NewNeighbors
 
-__all__ = ["extended_new_neighbors", "training_rows"]
+__all__ = ["checked_new_scale", "extended_new_neighbors", "refuse_one_way", "training_rows"]
 
 # 2⁶⁴ divided by the golden ratio: multiples of it are spread evenly (Knuth).
 ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def checked_new_scale(local_scale, n_rows: int, *, fitted: bool) -> np.ndarray:
+    """The scale of new points, which they need if the model was ``fitted`` with one."""
+    if not fitted:
+        raise ValueError("local_scale: the model was fitted without one.")
+    if local_scale is None:
+        raise ValueError(
+            "local_scale: the model was fitted with a scale per point, and new points need one, "
+            "too. Pass transform(X, local_scale=s) with one positive entry per row of X."
+        )
+    local_scale = np.asarray(local_scale, dtype=np.float64)
+    if local_scale.shape != (n_rows,):
+        raise ValueError(
+            f"local_scale must have one entry per row of X, shape ({n_rows},); got shape "
+            f"{local_scale.shape}."
+        )
+    if not np.all(np.isfinite(local_scale)) or np.any(local_scale <= 0):
+        raise ValueError("local_scale must be positive and finite for every point.")
+    return local_scale
+
+
+def refuse_one_way() -> NoReturn:
+    """Of a model of directed distances."""
+    raise ValueError(
+        "incoming: the model was fitted to directed distances, and new points need both "
+        "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new point i to "
+        "training point j and E[i, j] the distance from j to i, nan where it is not known."
+    )
 
 
 def extended_new_neighbors(

@@ -18,6 +18,7 @@ from finsler_ext.construct.directed_input import (
 )
 from finsler_ext.construct.gradient_share import gradient_share
 from finsler_ext.construct.input import readable
+from finsler_ext.construct.new_points import checked_new_scale, refuse_one_way
 from finsler_ext.estimators import opentsne
 
 __all__ = ["FinslerTSNE"]
@@ -232,7 +233,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         X = self._validated(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
         if self.local_scale is not None or local_scale is not None:
-            affinity_params["local_scale"] = self._new_scale(local_scale, X.shape[0])
+            fitted = self.local_scale is not None
+            scale = checked_new_scale(local_scale, X.shape[0], fitted=fitted)
+            affinity_params["local_scale"] = scale
         if self.metric == "precomputed":
             X = self._both_directions(X, incoming)
         elif incoming is not None:
@@ -249,30 +252,11 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, opentsne.Fi
         )
         return np.array(placed)
 
-    def _new_scale(self, local_scale, n_rows):
-        if self.local_scale is None:
-            raise ValueError("local_scale: the model was fitted without one.")
-        if local_scale is None:
-            raise ValueError(
-                "local_scale: the model was fitted with a scale per point, and new points need "
-                "one, too. Pass transform(X, local_scale=s) with one positive entry per row of X."
-            )
-        local_scale = np.asarray(local_scale, dtype=np.float64)
-        if local_scale.shape != (n_rows,) or not np.all(local_scale > 0):
-            raise ValueError(
-                f"local_scale must have one positive entry per row of X, shape ({n_rows},)."
-            )
-        return local_scale
-
     def _both_directions(self, X, incoming):
         """Distances to the fitted points and, in as many further columns, from them."""
         if incoming is None:
             if self._directed_distances:
-                raise ValueError(
-                    "incoming: the model was fitted to directed distances, and new points need "
-                    "both directions. Pass transform(D, incoming=E) with D[i, j] the distance from "
-                    "new point i to fitted point j and E[i, j] the distance from j to i."
-                )
+                refuse_one_way()
             return X
         incoming = self._validated(incoming, reset=False)
         sparse = scipy.sparse.issparse(X)

@@ -9,29 +9,9 @@ from sklearn.datasets import load_iris
 
 from finsler_ext import FinslerMDS
 from finsler_ext.estimators.mds import finsler_mds_gd, finsler_smacof
-from finsler_ext.spaces.randers import randers_distances
+from tests.mds_data import IGNORED, disk, drifted
 
-# Tiny data need not have a height worth reading; tests below want the warnings.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning"),
-    pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning"),
-]
-
-
-def disk(n, seed=0):
-    angle = 2 * np.pi * np.arange(20) / 20
-    radius = np.arange(1, n // 20 + 1) / (n / 20)
-    r, a = (grid.ravel() for grid in np.meshgrid(radius, angle, indexing="ij"))
-    rows = np.random.default_rng(seed).permutation(len(r))
-    return np.column_stack([r * np.cos(a), r * np.sin(a)])[rows], r[rows]
-
-
-def windy(n=80, omega=0.3, noise=0.0, seed=0, m=3):
-    """Points and their directed distances in a Randers space."""
-    rng = np.random.default_rng(seed)
-    Y = rng.normal(size=(n, m)) * np.append(np.full(m - 1, 2.0), 1.0)
-    return Y - Y.mean(axis=0), randers_distances(Y, omega) * (1 + noise * rng.random((n, n)))
+pytestmark = IGNORED
 
 
 GOOD = np.ones((5, 5)) - np.eye(5)
@@ -76,7 +56,7 @@ def test_bad_input_is_named(function, D, options, match):
 
 
 def test_unreachable_pairs_are_left_out():
-    Y, D = windy(omega=0.4)
+    Y, D = drifted(omega=0.4)
     order = np.argsort(Y[:, 0])  # a citation graph: the later cite the earlier
     later = np.where(np.triu(np.ones_like(D), 1) > 0, D[np.ix_(order, order)], np.nan)
     for missing in ("ignore", "geodesic", "auto"):

@@ -13,7 +13,12 @@ from finsler_ext.construct.index.base import (
     with_self_first,
 )
 
-__all__ = ["PrecomputedIndex", "precomputed_neighbors", "precomputed_new_neighbors"]
+__all__ = [
+    "PrecomputedIndex",
+    "distances_between",
+    "precomputed_neighbors",
+    "precomputed_new_neighbors",
+]
 
 # Distances from a point to itself below this share of the largest distance are rounding.
 DIAGONAL_ROUNDING = 1e-6
@@ -142,3 +147,13 @@ def smallest(distances: np.ndarray, k: int) -> np.ndarray:
     tied = np.flatnonzero((distances <= values.max(axis=1)[:, None]).sum(axis=1) > k)
     near[tied] = np.argsort(distances[tied], axis=1, kind="stable")[:, :k]
     return near
+
+
+def distances_between(D, rows, columns) -> np.ndarray:
+    """Given distances from rows to columns, dense; inf where a sparse D stores none."""
+    if not scipy.sparse.issparse(D):
+        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
+    block = scipy.sparse.coo_array(D[rows][:, columns])
+    dense = np.full(block.shape, np.inf)
+    dense[block.coords] = block.data
+    return dense

@@ -8,6 +8,7 @@ import scipy.sparse
 from finsler_ext.construct.directed_distances import distances_of_new
 from finsler_ext.construct.directed_input import check_range, marked, plain
 from finsler_ext.construct.input import readable
+from finsler_ext.construct.new_points import checked_new_scale, refuse_one_way
 from finsler_ext.construct.symmetry import is_directed
 from finsler_ext.estimators._mds.pivots import through_edges
 
@@ -30,12 +31,7 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray]:
     there = _with_nan(X)
     if incoming is None:
         if is_directed(model.dissimilarity_matrix_):
-            raise ValueError(
-                "incoming: the model was fitted to directed distances, and new points need both "
-                "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new "
-                "point i to training point j and E[i, j] the distance from j to i, nan where it "
-                "is not known."
-            )
+            refuse_one_way()
         back = there.copy()
     else:
         incoming = readable(incoming, "incoming", missing=np.nan)
@@ -79,20 +75,10 @@ def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray
     """Directed distances of new rows, made as those of the training rows were."""
     new_scale = None
     rule = model._source_scale()
-    if not isinstance(rule, str):
-        if local_scale is None:
-            raise ValueError(
-                "local_scale: the model was fitted with a scale per point, and new points need "
-                "one, too. Pass transform(X, local_scale=s) with one positive entry per row of X."
-            )
-        given = np.asarray(rule, dtype=np.float64)
-        level = np.exp(np.log(given).mean())
-        new_scale = np.asarray(local_scale, dtype=np.float64) / level
-        positive = np.isfinite(new_scale) & (new_scale > 0)
-        if new_scale.shape != (X.shape[0],) or not positive.all():
-            raise ValueError("local_scale must have a positive, finite entry for every new point.")
-    elif local_scale is not None:
-        raise ValueError("local_scale: the model was fitted without one.")
+    fitted = not isinstance(rule, str)
+    if fitted or local_scale is not None:
+        level = np.exp(np.log(np.asarray(rule, dtype=np.float64)).mean()) if fitted else 1.0
+        new_scale = checked_new_scale(local_scale, X.shape[0], fitted=fitted) / level
     return distances_of_new(
         X,
         model._X,

@@ -12,6 +12,7 @@ from umap.umap_ import raise_disconnected_warning
 from finsler_ext import construct
 from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.construct.directed_distances import metric_between
 from finsler_ext.construct.index import (
     EXACT,
     GROUPS,
@@ -21,8 +22,8 @@ from finsler_ext.construct.index import (
     cheapest_search,
     sampled_recall,
 )
+from finsler_ext.construct.index.precomputed import distances_between
 from finsler_ext.construct.input import UNITLESS, readable
-from finsler_ext.construct.neighbors import block_function
 from finsler_ext.construct.supervision import categories, intersect_with_target
 from finsler_ext.construct.symmetry import is_directed
 
@@ -192,9 +193,9 @@ def build_graph(model, X, neighbors):
     if model.geodesic_neighbors is not None:
         between = None
         if model.metric == "precomputed":
-            between = partial(_precomputed_between, X)
+            between = partial(distances_between, X)
         elif model.metric not in ("euclidean", "l2"):
-            between = partial(_metric_between, X, model._input_distance_func, pair_kwds(model, X))
+            between = partial(metric_between, X, model._input_distance_func, pair_kwds(model, X))
         neighbors = model._geodesic = construct.geodesic_neighbors(
             neighbors, model.geodesic_neighbors, X, distances=between
         )
@@ -313,16 +314,3 @@ def isolated(graph) -> np.ndarray:
     out = np.asarray(graph.sum(axis=1)).ravel()
     into = np.asarray(graph.sum(axis=0)).ravel()
     return (out == 0) & (into == 0)
-
-
-def _precomputed_between(D, rows, columns):
-    if not scipy.sparse.issparse(D):
-        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
-    block = scipy.sparse.coo_array(D[rows][:, columns])
-    dense = np.full(block.shape, np.inf)
-    dense[block.coords] = block.data
-    return dense
-
-
-def _metric_between(X, metric, kwds, rows, columns):
-    return block_function(X[rows], X[columns], metric, kwds)(0, len(rows))

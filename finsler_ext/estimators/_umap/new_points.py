@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from finsler_ext import construct
 from finsler_ext.construct.index import as_index
+from finsler_ext.construct.new_points import checked_new_scale, refuse_one_way
 from finsler_ext.estimators._umap.embedding import Rows, loss_shape
 from finsler_ext.estimators._umap.graph import exact_index
 from finsler_ext.estimators._umap.parameters import checked_data
@@ -187,11 +188,7 @@ def _find(model, rows, training, incoming):
     k = min(model._n_neighbors - 1, training.shape[0])
     if model.metric == "precomputed":
         if incoming is None and model._directed_distances:
-            raise ValueError(
-                "incoming: the model was fitted to directed distances, and new points need both "
-                "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new "
-                "point i to training point j and E[i, j] the distance from j to i."
-            )
+            refuse_one_way()
         _check_distances("X", rows)
         if getattr(model, "_digraph", None) is not None:
             return construct.new_edges(rows, rows if incoming is None else incoming)
@@ -222,22 +219,7 @@ def _check_distances(name, D):
 
 
 def _new_scale(model, local_scale, n_rows):
-    if model._given_scale is None:
-        raise ValueError("local_scale: the model was fitted without one.")
-    if local_scale is None:
-        raise ValueError(
-            "local_scale: the model was fitted with a scale per point, and new points need one, "
-            "too. Pass transform(X, local_scale=s) with one positive entry per row of X."
-        )
-    local_scale = np.asarray(local_scale, dtype=np.float64)
-    if local_scale.shape != (n_rows,):
-        raise ValueError(
-            f"local_scale must have one entry per row of X, shape ({n_rows},); got shape "
-            f"{local_scale.shape}."
-        )
-    if not np.all(np.isfinite(local_scale)) or np.any(local_scale <= 0):
-        raise ValueError("local_scale must be positive and finite for every point.")
-    return local_scale
+    return checked_new_scale(local_scale, n_rows, fitted=model._given_scale is not None)
 
 
 def _seed(transform_seed) -> int:

@@ -41,10 +41,10 @@ from finsler_ext.layout.islands import (
     settle_islands,
 )
 from finsler_ext.layout.umap.descent import UmapDescent, centred
-from finsler_ext.layout.umap.forces import LossShape, attraction
+from finsler_ext.layout.umap.forces import attraction
 from finsler_ext.layout.umap.loss import AxisLoss, UmapLoss, umap_loss
 
-__all__ = ["UmapLayout", "UmapSchedule", "optimize_layout"]
+__all__ = ["UmapLayout", "UmapSchedule"]
 
 # Share of the epochs of the first act, free and held. Held, ω = 0.5, two seeds: the map's k-means
 # AMI and 15-NN preservation of 1500 flowers 0.604 and 0.397 with 0.6, 0.604 and 0.399 with 0.7,
@@ -80,41 +80,6 @@ class UmapLayout(NamedTuple):
     height: str
     loss: UmapLoss
     islands: Islands
-
-
-def optimize_layout(
-    position: np.ndarray,
-    graph,
-    *,
-    omega_norm: float,
-    hold_height: bool = True,
-    keep_epochs: Sequence[int] = (),
-    callback: Callable[[int, np.ndarray], object] | None = None,
-    **options,
-) -> UmapLayout:
-    """Move ``position`` down the Finsler UMAP loss of a directed membership graph, in its frame.
-
-    Parameters
-    ----------
-    position : array of shape (n, m)
-        Start; not modified. The last column is the height.
-    graph : sparse array of shape (n, n)
-    omega_norm : float in [0, 1)
-    hold_height : bool
-        Whether the map settles first; False descends in all columns from the first epoch.
-    keep_epochs, callback
-        As in `UmapSchedule.at`.
-    **options
-        Of `LossShape` (a, b and others) and `UmapDescent` (n_epochs, seed and others).
-    """
-    shape = LossShape(**{name: options.pop(name) for name in LossShape._fields if name in options})
-    schedule = UmapSchedule(
-        UmapDescent(graph, shape, **options),
-        position,
-        height=HELD if hold_height else FREE,
-        find_axis=False,
-    )
-    return schedule.at(omega_norm, keep_epochs=keep_epochs, callback=callback)
 
 
 class UmapSchedule:

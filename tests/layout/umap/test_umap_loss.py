@@ -13,9 +13,9 @@ from finsler_ext.layout.umap.forces import (
     repulsion,
 )
 from finsler_ext.layout.umap.loss import AxisLoss, umap_loss
-from finsler_ext.layout.umap.schedule import optimize_layout
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler, step_kernel
 from finsler_ext.spaces import MATSUMOTO, RANDERS
+from tests.models import optimize_layout
 
 A, B = 1.577, 0.895
 SHAPE = {"a": A, "b": B}
