@@ -23,7 +23,7 @@ LOWEST = (
     "pandas==2.0.*",
     "networkx==3.0.*",
     "pytest==7.4.*",
-    "hypothesis==6.80.*",
+    "hypothesis==6.100.*",
     "pyparsing<3.2",  # a later one warns of what matplotlib 3.7 does
 )
 

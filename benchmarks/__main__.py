@@ -62,6 +62,8 @@ def recheck(options) -> int:
 
     names = options.experiments or list(EXPERIMENTS)
     chosen = sample(finished_cells(names, options.results), options.runs, options.seed)
+    if not chosen:
+        raise FileNotFoundError(f"{options.results} holds no finished runs to repeat.")
     differ = recheck(
         chosen, data_dir=options.data_dir, folder=options.results, workers=options.workers
     )
@@ -113,6 +115,14 @@ def directed(options) -> int:
     return main(options)
 
 
+def _experiment(name: str) -> str:
+    """Checked here: argparse refuses an empty list where there are choices."""
+    if name not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        raise argparse.ArgumentTypeError(f"unknown experiment {name!r}; known are {known}")
+    return name
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -148,7 +158,7 @@ def main(argv=None) -> int:
     parser.add_argument("--results", type=Path, help="folder of the CSV files")
     commands = parser.add_subparsers(dest="command")
     one = commands.add_parser("run", help="run experiments")
-    one.add_argument("experiments", nargs="+", choices=list(EXPERIMENTS), metavar="experiment")
+    one.add_argument("experiments", nargs="+", type=_experiment, metavar="experiment")
     size = one.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="two seeds, no slow data")
     size.add_argument("--full", dest="quick", action="store_false", help="everything (default)")
@@ -158,13 +168,13 @@ def main(argv=None) -> int:
     one.add_argument("--workers", type=int, default=1, help="processes, one core each")
     one.add_argument("--data-dir", help="folder of npz files")
     again = commands.add_parser("recheck", help="run finished runs again and compare")
-    again.add_argument("experiments", nargs="*", choices=list(EXPERIMENTS), metavar="experiment")
+    again.add_argument("experiments", nargs="*", type=_experiment, metavar="experiment")
     again.add_argument("--runs", type=int, default=10, help="how many, drawn at random")
     again.add_argument("--seed", type=int, default=0, help="of the draw")
     again.add_argument("--workers", type=int, default=1, help="processes, one core each")
     again.add_argument("--data-dir", help="folder of npz files")
     two = commands.add_parser("figures", help="draw figures")
-    two.add_argument("experiments", nargs="*", choices=list(EXPERIMENTS), metavar="experiment")
+    two.add_argument("experiments", nargs="*", type=_experiment, metavar="experiment")
     two.add_argument("--data-dir", help="folder of npz files")
     two.add_argument("--figures", type=Path, default=FIGURES)
     three = commands.add_parser("report", help="write RESULTS.md")

@@ -24,12 +24,21 @@ def test_overview(tmp_path, capsys):
     assert EXPERIMENTS["disk"].question in lines[0]
 
 
-@pytest.mark.parametrize("command", ["run", "figures"])
+@pytest.mark.parametrize("command", ["run", "figures", "recheck"])
 def test_unknown_experiments(command, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--results", str(tmp_path), command, "nothing"])
     assert stop.value.code == 2
     assert "'nothing'" in capsys.readouterr().err
+
+
+def test_without_names_all_experiments_are_meant(tmp_path, monkeypatch, capsys):
+    drawn = []
+    monkeypatch.setattr("benchmarks.pictures.draw", lambda name, **_: drawn.append(name))
+    assert main(["figures"]) == 0
+    assert drawn == list(EXPERIMENTS)
+    assert main(["--results", str(tmp_path), "recheck", "--runs", "3"]) == 2
+    assert "holds no finished runs" in capsys.readouterr().err
 
 
 def test_runs_can_be_narrowed_down(tmp_path, capsys):
