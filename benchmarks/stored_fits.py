@@ -1,4 +1,4 @@
-"""Some forty small fits, and one hash for each: does a change leave every embedding as it was?
+"""Some sixty small fits, and one hash for each: does a change leave every embedding as it was?
 
     python -m benchmarks.stored_fits --save before.json       # on the old version
     python -m benchmarks.stored_fits --against before.json    # on the new one, same machine

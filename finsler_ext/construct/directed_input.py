@@ -1,4 +1,4 @@
-"""One door for directed data: whatever holds it, all estimators and the command read it here.
+"""Directed data in any container: all estimators and the command read it here.
 
 `read_directed` is for users who have something to say about their data; the estimators call
 `opened`, which calls it with nothing said. Pairs are missing where a dense matrix has nan or inf

@@ -55,7 +55,7 @@ def frame_columns(data) -> tuple[dict, list | None]:
 
 
 def read_frame(columns: dict, rows: list | None = None, **said) -> DirectedData:
-    """A square matrix or an edge list by its columns; ``said`` is what `read_directed` is told."""
+    """A square matrix or an edge list by its columns; ``said`` is as in `read_directed`."""
     said = dict.fromkeys(("source", "target", "weight", "weights")) | said
     names = list(columns)
     if not names:

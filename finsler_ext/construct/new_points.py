@@ -127,21 +127,21 @@ def _row_hashes(X) -> np.ndarray:
         factor, bits = _factors(np.arange(X.shape[1])), _bits(X)
         hashes = np.empty(len(X), dtype=np.uint64)
         for rows in row_blocks(len(X)):
-            hashes[rows] = _stirred(bits[rows].astype(np.uint64) * factor).sum(
+            hashes[rows] = _mixed(bits[rows].astype(np.uint64) * factor).sum(
                 axis=1, dtype=np.uint64
             )
         return hashes
-    terms = _stirred(_bits(X.data).astype(np.uint64) * _factors(X.indices))
+    terms = _mixed(_bits(X.data).astype(np.uint64) * _factors(X.indices))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return total[X.indptr[1:]] - total[X.indptr[:-1]]
 
 
 def _factors(columns: np.ndarray) -> np.ndarray:
     """An odd number per column; made from its index, as there may be more columns than memory."""
-    return _stirred((columns.astype(np.uint64) + np.uint64(1)) * ODD) | np.uint64(1)
+    return _mixed((columns.astype(np.uint64) + np.uint64(1)) * ODD) | np.uint64(1)
 
 
-def _stirred(terms: np.ndarray) -> np.ndarray:
+def _mixed(terms: np.ndarray) -> np.ndarray:
     """Spread the bits (round numbers end in many zeros); 0 stays 0."""
     terms ^= terms >> np.uint64(31)
     terms *= ODD

@@ -16,6 +16,7 @@ from finsler_ext.construct.scales import umap_scales
 
 __all__ = ["categories", "intersect_with_target", "locally_connected"]
 
+# umap-learn's figures.
 UNKNOWN_LABEL = -1
 UNKNOWN_DISTANCE = 1.0
 # A target weight of 1 trusts the labels alone; umap-learn's stand-in for infinity.

@@ -59,7 +59,7 @@ def _noisy(positions, random_state):
 
 
 def _distinct(positions, random_state):
-    """Given positions; where some coincide, all are shaken a little, as umap-learn does."""
+    """Given positions; where some coincide, all get a little noise, as in umap-learn."""
     if len(np.unique(positions, axis=0)) == len(positions):
         return positions
     spacing, _ = NearestNeighbors(n_neighbors=2).fit(positions).kneighbors()

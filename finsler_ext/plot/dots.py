@@ -77,7 +77,7 @@ def marker_size(n: int) -> float:
 
 
 def palette(n: int) -> list[str]:
-    """n colours; the first ten are told apart by everyone, more come from a rainbow."""
+    """n colours; everyone can tell the first ten apart, more come from a rainbow."""
     if n <= len(COLORS):
         return list(COLORS[:n])
     from matplotlib import colormaps

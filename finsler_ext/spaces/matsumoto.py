@@ -17,6 +17,7 @@ from finsler_ext.spaces.base import Space
 
 __all__ = ["MATSUMOTO", "forward", "skew"]
 
+# Far below any distance, and not 0 in single precision.
 _ONE, _TINY = np.float32(1.0), np.float32(1e-30)
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "randers_gradient",
 ]
 
+# Far below any distance, and not 0 in single precision.
 _ONE, _TINY = np.float32(1.0), np.float32(1e-30)
 
 

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 METHODS = ("auto", "smacof", "gd")
+# Those that `LEARNING_RATE` was chosen with, and scikit-learn's default for SMACOF.
 GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
 
 

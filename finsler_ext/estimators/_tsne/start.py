@@ -59,7 +59,7 @@ def initial_embedding(initialization, n_components: int, P, X, random_state, *, 
 
 
 def _principal(X, columns, random_state):
-    """Principal components; what the data cannot fill stays at zero until it is shaken."""
+    """Principal components; columns that the data cannot fill are zero here and get noise later."""
     found = min(columns, *X.shape) if not scipy.sparse.issparse(X) else min(columns, X.shape[1] - 1)
     start = np.zeros((X.shape[0], columns))
     offset = large_offset(X)

@@ -23,6 +23,7 @@ from finsler_ext.layout.umap.schedule import UmapSchedule
 
 __all__ = ["Layouts", "Rows", "at_best_drift", "loss_shape"]
 
+# umap-learn's figures.
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 
 

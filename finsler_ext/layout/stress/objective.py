@@ -1,11 +1,11 @@
-"""The directed stress, split into what distances and what heights have to answer for.
+"""The directed stress, split into a part of the distances and a part of the heights.
 
     L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,     F_ij = ‖y_j − y_i‖ + ω (h_j − h_i),   w symmetric
 
 With the halves S_ij = (D_ij + D_ji)/2 and K_ij = (D_ij − D_ji)/2 of D, and V the Laplacian of
-w, the height can answer for K only as far as K_ij is a difference u_j − u_i, where
-V u = −(w∘K) 1 (for uniform weights u is minus the row mean of K). The rest of K turns in
-circles, and no height can show it. Because the two parts are orthogonal,
+w, a height can show K only as far as K_ij is a difference u_j − u_i, where V u = −(w∘K) 1 (for
+uniform weights u is minus the row mean of K). The rest of K is cyclic, and no height can show it.
+Because the two parts are orthogonal,
 
     L(Y) = Σ w_ij (‖y_i − y_j‖ − S_ij)²  +  2 eᵀ V e  +  Σ w_ij (K_ij − u_j + u_i)²,
     e = ω h − u,

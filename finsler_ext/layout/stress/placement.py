@@ -21,6 +21,7 @@ from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["place_points"]
 
+# Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
 MAX_STEPS = 200
 # A step that gains less than this share of the stress, or of the extent, is the last.
 GAIN = 1e-12

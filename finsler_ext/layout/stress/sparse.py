@@ -2,9 +2,9 @@
 
     L(Y) = Σ_{(i, j) ∈ E} w_ij [(F_ij − D_ij)² + (F_ji − D_ji)²],      w symmetric
 
-It splits into what distances and what heights have to answer for as the stress over all pairs does
-(`finsler_ext.layout.stress.objective`), with V the Laplacian of the sparse weights; in other spaces
-than Randers' both directions of a pair are summed, for gradient descent. The step of the
+In a Randers space it splits into a part of the distances and a part of the heights, as the stress
+over all pairs does (`finsler_ext.layout.stress.objective`), with V the Laplacian of the sparse
+weights. In other spaces both directions of a pair are summed, for gradient descent. The step of the
 majorisation solves V x = b by conjugate gradients, all columns in one pass; each of their
 iterations lowers the quadratic, so a step that is cut short still lowers the stress.
 """
@@ -25,7 +25,8 @@ from finsler_ext.spaces import RANDERS, Space
 
 __all__ = ["Pairs", "SparseStress"]
 
-# Of a step, and of the level of the skew part.
+# A step that is cut short still lowers the stress. The level of the skew part enters the gradient
+# share, and is exact to 1e-6 of that of all pairs (`tests/layout/stress/test_sparse_stress.py`).
 STEP_TOLERANCE, STEP_ITERATIONS = 1e-2, 12
 LEVEL_TOLERANCE, LEVEL_ITERATIONS = 1e-8, 500
 

@@ -1,7 +1,7 @@
 """When the drift acts and when the height may move: the two acts of a UMAP layout.
 
 Held. A height that starts at zero needs care. Noise at the step size that a map needs to
-untangle throws parts of the layout up and down at random before the asymmetry has been felt,
+untangle moves parts of the layout up and down at random before the asymmetry has an effect,
 and the long-range part of a height builds up only at the pace of diffusion along the graph. So in
 the first act the height is held at zero and the map settles as in UMAP, until its steps have
 become zero. Then the height starts from its linear response to the asymmetry

@@ -41,6 +41,7 @@ N_STEPS = 4
 
 _ALWAYS = np.uint64(0xFFFFFFFF)
 _HALF = np.float32(0.5)
+# 2⁶⁴ divided by the golden ratio, and the second prime of xxHash: multiples of them are spread.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _DEAL = np.uint64(0xC2B2AE3D27D4EB4F)
 

@@ -1,5 +1,7 @@
 """Optimal scaling against brute force, planted constants, and the promise that stress falls."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar, nnls
@@ -223,10 +225,13 @@ def test_new_points_go_where_they_were(kind):
     assert np.abs(again - model.embedding_[:5]).max() < 0.1
 
 
-def test_threads_do_not_change_a_bit():
+@pytest.mark.parametrize(
+    "solver", [finsler_smacof, partial(finsler_mds_gd, space="matsumoto", omega_norm=0.4)]
+)
+def test_threads_do_not_change_a_bit(solver):
     D = planted(2100, 0.4, constant=1.0).astype(np.float32)
     one, two = (
-        finsler_smacof(D, scaling="interval", max_iter=4, n_jobs=j, random_state=0).embedding
+        solver(D, scaling="interval", max_iter=4, n_jobs=j, random_state=0).embedding
         for j in (1, 2)
     )
     assert np.array_equal(one, two)

@@ -168,10 +168,9 @@ def test_what_large_graphs_do_not_take(large):
 
 
 @pytest.mark.filterwarnings("ignore:With omega_norm")
-def test_threads_do_not_change_a_bit(large):
+@pytest.mark.parametrize("space", ["randers", "matsumoto"])
+def test_threads_do_not_change_a_bit(large, space):
     graph = street_grid(1200)
-    one, two = (
-        FinslerMDS(metric="precomputed", n_jobs=j, random_state=0, max_iter=20).fit(graph)
-        for j in (1, 2)
-    )
+    options = {"omega_norm": 0.3, "space": space, "random_state": 0, "max_iter": 20}
+    one, two = (FinslerMDS(metric="precomputed", n_jobs=j, **options).fit(graph) for j in (1, 2))
     assert np.array_equal(one.embedding_, two.embedding_)
