@@ -14,7 +14,7 @@ LOWEST = (
     "numba==0.58.*",
     "pynndescent==0.5.11",
     "umap-learn==0.5.9.post2",
-    "openTSNE==1.0.2",
+    "openTSNE==1.0.3",
     "threadpoolctl==3.1.*",
     "tqdm==4.60.*",
     "matplotlib==3.7.*",

@@ -9,6 +9,8 @@ import pytest
 from finsler_ext.cli import main
 from tests.cli.commands import command
 
+# csv of Python 3.10 refuses a zero byte itself
+NUL = "column 'b' is not numeric" if sys.version_info >= (3, 11) else "line contains NUL"
 # arguments after "embed", and what the one line must say
 ERRORS = {
     "no such file": (["nothing.csv"], "there is no file nothing.csv"),
@@ -69,7 +71,7 @@ ERRORS = {
     "unicode": (["greek.csv"], "column 'μέγεθος' is not numeric ('α' in line 2)"),
     "quotes": (["quoted.csv"], """column 'say "x"' is not numeric ('a "b", c' in line 2)"""),
     "half a quote": (["half.csv"], "half.csv: line 3 has 1 cells"),
-    "zero byte": (["nul.csv"], "column 'b' is not numeric"),
+    "zero byte": (["nul.csv"], NUL),
     "utf-16": (["utf16.csv"], "UTF-8"),
     "npy of nothing": (["nothing.npy"], "not an array of numbers"),
     "npz of nothing": (["nothing.npz"], "cannot be read"),
