@@ -186,9 +186,9 @@ EXPERIMENTS = {
     ),
     "tsne": Experiment(
         "Label agreement of the t-SNE family, with the controls in three dimensions",
-        (*SMALL, *LARGE),
+        (*SMALL, *TSNE_LARGE),
         ("tsne_2d", "tsne_3d", *finsler("finsler_tsne", (0.0, *PAPER_DRIFTS))),
-        seeds=5, slow_data=LARGE,
+        seeds=5, slow_data=TSNE_LARGE,
     ),
     "full_size": Experiment(
         "The main methods of the UMAP family on all 60,000 rows",

@@ -50,7 +50,7 @@ class Picture(NamedTuple):
 
 SYNTHETIC_METHODS = (
     "isomap_2d", "umap_2d", "tsne_2d", "umap_3d",
-    "finsler_mds_0.5_3d", "finsler_umap_0.5_3d", "finsler_tsne_0.5_3d",
+    "finsler_mds_0.5_3d", "finsler_umap_0.5_3d", "finsler_tsne_0.5_3d", "paper_umap_0.5_3d",
 )  # fmt: skip
 PICTURES = {
     "disk": tuple(

@@ -20,7 +20,9 @@ PAPER_LEARNING_RATE = {"disk": 0.001, "swiss_roll": 0.1, "clusters": 0.1}
 
 
 def isomap(problem: Problem, request: Request, seed: int) -> Embedded:
-    model = Isomap(n_neighbors=min(MDS_NEIGHBORS, problem.n - 1), n_components=request.dimension)
+    # the iterative solver starts from numbers that no seed reaches
+    near = min(MDS_NEIGHBORS, problem.n - 1)
+    model = Isomap(n_neighbors=near, n_components=request.dimension, eigen_solver="dense")
     if problem.directed:
         model.set_params(metric="precomputed")
         return Embedded(model.fit_transform((problem.X + problem.X.T) / 2))

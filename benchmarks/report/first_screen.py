@@ -129,7 +129,9 @@ def _written(runs: Runs, found: dict) -> str:
     parts, named = [], written_runs(runs, "umap")
     tallies = [tally(named, "umap", BEST, f"umap_{d}d", "ami") for d in (2, 3)]
     if all(t.total for t in tallies):
-        parts.append(f"UMAP, best of four ω, to 2-D {tallies[0]}; to 3-D {tallies[1]}")
+        parts.append(
+            f"UMAP, best of four ω, chosen on the labels, to 2-D {tallies[0]}; to 3-D {tallies[1]}"
+        )
     if found["tsne-written"].ours:
         parts.append(f"t-SNE, {found['tsne-written'].ours}")
     return f"**The paper's own update rules, run here.** {'. '.join([*parts, words])}."
