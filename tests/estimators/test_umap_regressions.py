@@ -112,7 +112,8 @@ def test_a_sparse_new_row_without_distances_has_no_place():
 @pytest.mark.parametrize("metric", ["cosine", "manhattan", "correlation"])
 def test_geodesics_join_sparse_components(metric):
     block = RNG.uniform(size=(60, 5))
-    S = scipy.sparse.csr_matrix(scipy.sparse.block_diag([block, block + 1]), dtype=np.float32)
+    first = scipy.sparse.csr_matrix(block)
+    S = scipy.sparse.csr_matrix(scipy.sparse.block_diag([first, block + 1]), dtype=np.float32)
     model = quick(metric=metric, n_neighbors=5, geodesic_neighbors=20).fit(S)
     assert np.isfinite(model.embedding_).all()
     with pytest.raises(ValueError, match="disconnection_distance"):
