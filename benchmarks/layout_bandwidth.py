@@ -39,13 +39,14 @@ from numba import njit
 
 from finsler_ext._threads import RowPool
 from finsler_ext.layout.umap.descent import UmapDescent
+from finsler_ext.layout.umap.forces import LossShape
 from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler
 
 __all__ = ["Traffic", "limit_seconds", "random_graph", "traffic"]
 
 COLUMNS, NEIGHBORS, NEGATIVES, EPOCHS = 3, 15, 5, 200
 # umap-learn's a and b for a minimal distance of 0.1.
-SHAPE = {"a": 1.577, "b": 0.895}
+SHAPE = (1.577, 0.895)
 TRIAD_ELEMENTS = 10_000_000
 GATHERED_ROWS = 4_000_000
 # Edges that an epoch's measurement passes at least, so that short epochs are repeated.
@@ -137,8 +138,8 @@ class Bench:
         self.table = rng.normal(size=(n, COLUMNS)).astype(np.float32)
         graph = random_graph(n)
         self.traffic = traffic(graph)
-        options: dict = {"n_epochs": EPOCHS, "seed": 0, **SHAPE}
-        whole = UmapDescent(graph, negative_sample_rate=NEGATIVES, **options)
+        shape = LossShape(*SHAPE, negative_sample_rate=NEGATIVES)
+        whole = UmapDescent(graph, shape, n_epochs=EPOCHS, seed=0)
         pulls, scan = copy(whole), copy(whole)
         pulls._negatives = scan._negatives = 0.0
         never = np.zeros_like(whole._edges.out_rate)
