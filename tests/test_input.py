@@ -154,6 +154,14 @@ def test_a_metric_that_divides_by_zero_is_named():
         umap(metric="ll_dirichlet").fit(counts)
 
 
+def test_new_rows_on_which_a_metric_divides_by_zero_are_refused(X):
+    """Equal entries have no correlation, and in sparse rows no umap-learn metric catches that."""
+    model = umap(metric="correlation").fit(scipy.sparse.csr_matrix(X))
+    equal = scipy.sparse.csr_matrix(np.ones((2, X.shape[1])))
+    with pytest.raises(ValueError, match="'correlation' divides by zero"):
+        model.transform(equal)
+
+
 @pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_matrix])
 def test_a_metric_that_gives_no_number_is_named(storage, X):
     with pytest.raises(ValueError, match="'ll_dirichlet' gives NaN"):

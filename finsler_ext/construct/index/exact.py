@@ -97,7 +97,7 @@ class ExactIndex:
             X = _used_columns(X)
             offset = large_offset(X)
             searched = _of_order_one(X if offset is None else X - offset)
-        block_distances = block_function(searched, searched, self.metric, self.metric_kwds)
+        block_distances = self._between(searched, searched)
 
         def nearest(start: int):
             distances = block_distances(start, min(start + COMPARED_ROWS, n))
@@ -122,6 +122,22 @@ class ExactIndex:
             distances = np.take_along_axis(distances, order, axis=1)
         return with_self_first(indices, distances, dtype=self.dtype)
 
+    def _between(self, sources, targets) -> Callable[[int, int], np.ndarray]:
+        """`block_function` of the metric; one that divides by zero is refused by its name."""
+        distances = block_function(sources, targets, self.metric, self.metric_kwds)
+
+        def checked(start: int, stop: int) -> np.ndarray:
+            try:
+                return distances(start, stop)
+            except ZeroDivisionError:
+                raise ValueError(
+                    f"metric={self.named or self.metric!r} divides by zero on some rows, probably "
+                    "on rows of zeros or of equal entries. Leave them out, or choose another "
+                    "metric."
+                ) from None
+
+        return checked
+
     def query(self, new, k: int) -> NewNeighbors:
         if self._reduction is not None:
             # the training rows were finite, the new ones may not be
@@ -136,8 +152,8 @@ class ExactIndex:
         return self._query_by_blocks(new, k)
 
     def _query_by_blocks(self, new, k: int) -> NewNeighbors:
-        X, metric, kwds = self.X, self.metric, self.metric_kwds
-        there = block_function(new, X, metric, kwds)
+        X = self.X
+        there = self._between(new, X)
         n_rows = max(1, min(COMPARED_ROWS, MAX_BLOCK // X.shape[0]))
 
         def nearest(start: int):
@@ -147,7 +163,7 @@ class ExactIndex:
             outgoing = np.take_along_axis(distances, indices, axis=1)
             if self.symmetric:
                 return indices, outgoing, outgoing
-            back = block_function(X, new[start:stop], metric, kwds)(0, X.shape[0]).T
+            back = self._between(X, new[start:stop])(0, X.shape[0]).T
             return indices, outgoing, np.take_along_axis(back, indices, axis=1)
 
         with ThreadPoolExecutor(self.n_threads) as pool:

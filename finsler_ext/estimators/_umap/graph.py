@@ -129,13 +129,7 @@ def _search(model, X, k, random_state):
     model._small_data = directed or search == EXACT
     sparse = scipy.sparse.issparse(X)
     if model._small_data:
-        try:
-            return exact_index(model, X).build(X, k)
-        except ZeroDivisionError:
-            raise ValueError(
-                f"metric={model.metric!r} divides by zero on some rows, probably on rows of zeros. "
-                "Leave them out, or choose another metric."
-            ) from None
+        return exact_index(model, X).build(X, k)
     if search == GROUPS and np.isfinite([X.min(), X.max()]).all():
         index = GroupIndex(model.metric, random_state=random_state, n_threads=model._n_threads)
         return index.build(X, k)
