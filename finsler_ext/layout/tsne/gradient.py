@@ -258,9 +258,10 @@ def _by_tree(point, targets, kernel, theta, n_threads):
 
 def _divergence(P, cost, Z, partial) -> float:
     positive = P.data[P.data > 0]
-    entropy = float(positive @ np.log(positive))
+    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
+    entropy = float(np.einsum("i,i->", positive, np.log(positive)))
     if partial:
         weight = np.asarray(P.sum(axis=1)).ravel()
-        return entropy + float(cost.sum()) + float(weight @ np.log(Z))
+        return entropy + float(cost.sum()) + float(np.einsum("i,i->", weight, np.log(Z)))
     # an edge shows in the row of its source and in that of its target
     return entropy + 0.5 * float(cost.sum()) + float(P.data.sum()) * float(np.log(Z))
