@@ -38,6 +38,11 @@ def data(draw):
     return X.astype(draw(st.sampled_from([np.float32, np.float64]))), n
 
 
+# Sparse rows of equal entries have no correlation.
+NO_DISTANCE = "metric='correlation' divides by zero"
+CLEAR = ("init='pca' cannot give", NO_DISTANCE)
+
+
 def in_form(X, form):
     if form == "array":
         return X
@@ -94,7 +99,7 @@ def test_a_right_answer_or_a_clear_error(rows, form, parameters):
     try:
         embedding = model.fit_transform(old)
     except ValueError as error:
-        if "init='pca' cannot give" not in str(error):
+        if not any(text in str(error) for text in CLEAR):
             raise
         assert global_state() == before
         return
@@ -105,7 +110,12 @@ def test_a_right_answer_or_a_clear_error(rows, form, parameters):
     joined = ~isolated(model.graph_)[rows] | (not several)
     assert np.array_equal(np.isfinite(embedding).all(axis=1), joined)
     if several:
-        placed = model.transform(new)
+        try:
+            placed = model.transform(new)
+        except ValueError as error:
+            if NO_DISTANCE not in str(error):
+                raise
+            return
         assert placed.shape == (5, parameters["n_components"])
         # Opposite directions are as far apart as these metrics know: no neighbours.
         opposite = parameters["metric"] in ("cosine", "correlation")
