@@ -1,5 +1,11 @@
 """What the tests of FinslerUMAP share."""
 
+import threading
+import warnings
+
+import numba
+import numpy as np
+
 from finsler_ext import FinslerUMAP
 from finsler_ext.layout.umap.descent import UmapDescent
 from finsler_ext.layout.umap.forces import LossShape
@@ -22,3 +28,14 @@ def optimize_layout(
     descent = UmapDescent(graph, shape, **options)
     schedule = UmapSchedule(descent, position, height=height, find_axis=False)
     return schedule.at(omega_norm, keep_epochs=keep_epochs, callback=callback)
+
+
+def global_state():
+    """What a call must leave as it found it."""
+    return (
+        numba.get_num_threads(),
+        np.random.get_state()[1].tolist(),
+        list(warnings.filters),
+        threading.active_count(),
+        {name: value for name, value in np.geterr().items()},
+    )

@@ -1,15 +1,12 @@
 import signal
-import threading
-import warnings
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse
 from numba import njit
 
 from finsler_ext.spaces.randers import randers_distances
-from tests.models import SMALL_DRIFT_WARNING, quick
+from tests.models import SMALL_DRIFT_WARNING, global_state, quick
 
 RNG = np.random.default_rng(0)
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)
@@ -127,15 +124,6 @@ def test_points_without_neighbours_are_nan_and_do_not_disturb():
 def test_nothing_connected_is_refused():
     with pytest.raises(ValueError, match="no known distance between any two points"):
         quick(metric="precomputed").fit(np.where(np.eye(30) > 0, 0, np.inf))
-
-
-def global_state():
-    return (
-        numba.get_num_threads(),
-        np.random.get_state()[1].tolist(),
-        list(warnings.filters),
-        threading.active_count(),
-    )
 
 
 def test_global_state_is_left_alone(few_digits):

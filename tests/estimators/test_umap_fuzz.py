@@ -1,9 +1,5 @@
 """fit and transform on whatever hypothesis thinks of."""
 
-import threading
-import warnings
-
-import numba
 import numpy as np
 import pytest
 import scipy.sparse
@@ -12,6 +8,7 @@ from hypothesis import strategies as st
 
 from finsler_ext import FinslerUMAP
 from finsler_ext.estimators._umap.graph import isolated
+from tests.models import global_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -51,16 +48,6 @@ def in_form(X, form):
     if form == "list":
         return X.tolist()
     return getattr(scipy.sparse, form if form.endswith("array") else f"{form}_matrix")(X)
-
-
-def global_state():
-    return (
-        numba.get_num_threads(),
-        np.random.get_state()[1].tolist(),
-        list(warnings.filters),
-        threading.active_count(),
-        {name: value for name, value in np.geterr().items()},
-    )
 
 
 @settings(
