@@ -1,13 +1,13 @@
 """Directed data: models of asymmetric distances, orders of nodes, drift fields, times.
 
-    python -m benchmarks directed stress order field --data-dir DIR
-    python -m benchmarks directed speed --data-dir DIR
-    python -m benchmarks directed                        benchmarks/DIRECTED.md, from the results
+    python -m benchmarks.directed stress order truth field --data-dir DIR
+    python -m benchmarks.directed speed --data-dir DIR
+    python -m benchmarks.directed                        its part of README.md, from the results
 
 stress  Every model has three numbers per point. Of the pairs a tenth is held out to choose the
         scaling by and another tenth to judge by: Σ (D − prediction)²/Σ D² in the units of the data.
-order   A fifth of the one-way edges is held out; the area under the ROC curve (AUC) of the
-        difference of heights says how well their direction is predicted. 0.5 is chance.
+order   Direction of edges held out, and
+truth   orders known from elsewhere: `benchmarks.orders`.
 field   Share of the asymmetry of pairs held out that one drift and that a drift field explains.
 speed   Seconds and memory of FinslerMDS with omega_norm="auto".
 
@@ -17,44 +17,43 @@ are named and left out.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
-from sklearn.metrics import roc_auc_score
 
 from benchmarks.data import load
 from benchmarks.data.digraphs import digraph, strong_part
-from benchmarks.ledger import Ledger, read_runs
-from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
-from benchmarks.methods.printed_smacof import printed_smacof
-from benchmarks.methods.springrank import springrank, trophic_levels
-from finsler_ext import FinslerMDS, FinslerUMAP
+from benchmarks.directed_page import PAGE, write
+from benchmarks.ledger import RESULTS, Ledger, read_runs
+from benchmarks.orders import ORDERED, TRUTHS, run_order, run_truth
+from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
+from benchmarks.peers.printed_smacof import printed_smacof
+from finsler_ext import FinslerMDS
 from finsler_ext.drift_field import fit_drift_field
-from finsler_ext.estimators._mds.scaling import predictions
-from finsler_ext.layout.stress.scaling import SCALINGS, Transformation
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.geometry.randers import randers_distances
+from finsler_ext.mds.scaling import SCALINGS, Transformation, predictions
 
 __all__ = ["PARTS", "main", "run"]
 
-PARTS = ("stress", "order", "field", "speed")
+PARTS = ("stress", "order", "truth", "field", "speed")
 # Distances as given, and shortest paths over the largest strongly connected part of digraphs.
 DISTANCES = ("flights", "morse", "velocity")
 GRAPHS = (
     "polblogs", "celegans", "email", "airlines", "road:Anaheim", "road:Winnipeg", "road:Barcelona",
     "road:Austin",
 )  # fmt: skip
-ORDERED = ("polblogs", "celegans", "cora", "email", "airlines")
 # Rows of the large ones that are drawn for the stress and the field.
 MOST_POINTS = 200
 NUMBERS = 3  # per point
 HELD_OUT = 0.1
-HELD_EDGES = 0.2
 SEEDS = 3
 SIZES = (1500, 5000, 50_000)
 
@@ -83,10 +82,27 @@ def distances_of(name: str, data_dir, seed: int) -> np.ndarray:
 # ------------------------------------------------------------------ stress
 
 
-def randers(D, weights, scaling: str) -> Fitted:
+def fit_randers(D, weights, scaling: str, skew_weight) -> FinslerMDS:
     model = FinslerMDS(NUMBERS, metric="precomputed", omega_norm="auto", scaling=scaling)
-    model.set_params(random_state=0, max_iter=1000).fit(D, weights=weights)
+    model.set_params(random_state=0, max_iter=1000, skew_weight=skew_weight)
+    return model.fit(D, weights=weights)
+
+
+def randers(D, weights, scaling: str, skew_weight="auto") -> Fitted:
+    if scaling == "ordinal" and skew_weight == "auto":
+        raise NotImplementedError("ordinal scaling has one noise level")
+    model = fit_randers(D, weights, scaling, skew_weight)
     F = randers_distances(model.embedding_, model.omega_norm_)
+    return Fitted(F, model.transformation_, _rises(model.stress_history_), model.omega_norm_)
+
+
+def with_potential(D, weights, scaling: str) -> Fitted:
+    """Distances of plain stress, and the asymmetry of `potential_` instead of the height's."""
+    if scaling == "ordinal":
+        raise NotImplementedError("the potential is that of D itself")
+    model = fit_randers(D, weights, scaling, 1.0)
+    level = model.potential_ / 2  # of D_ij − D_ji
+    F = randers_distances(model.embedding_, 0.0) + level - level[:, None]
     return Fitted(F, model.transformation_, _rises(model.stress_history_), model.omega_norm_)
 
 
@@ -103,8 +119,7 @@ def printed(D, weights, scaling: str) -> Fitted:
     """The printed SMACOF at the drift and with the constant that FinslerMDS finds."""
     if scaling == "ordinal":
         raise NotImplementedError("the printed update knows no order")
-    model = FinslerMDS(NUMBERS, metric="precomputed", omega_norm="auto", scaling=scaling)
-    model.set_params(random_state=0, max_iter=1000).fit(D, weights=weights)
+    model = fit_randers(D, weights, scaling, 1.0)
     scaled = np.maximum(model.transformation_.disparities(D), 0.0)
     np.fill_diagonal(scaled, 0.0)
     omega = model.omega_norm_
@@ -115,10 +130,14 @@ def printed(D, weights, scaling: str) -> Fitted:
 
 MODELS = {
     "Randers": randers,
+    "Randers, plain": partial(randers, skew_weight=1.0),
     "slide vector": _peer(slide_vector_mds, NUMBERS),
     "radius distance": _peer(radius_distance_mds, NUMBERS - 1),
     "symmetric": _peer(symmetric_mds, NUMBERS),
     "printed SMACOF": printed,
+    # one more number per point
+    "radius distance, 3 + 1": _peer(radius_distance_mds, NUMBERS),
+    "Randers, plain, and potential": with_potential,
 }
 
 
@@ -162,69 +181,6 @@ def run_stress(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
             D = distances_of(name, data_dir, seed)
             for method in todo:
                 ledger.add(name, method, seed, stress_scores(MODELS[method], D, seed))
-
-
-# ------------------------------------------------------------------ order
-
-
-def held_out_edges(graph, seed: int, share: float = HELD_EDGES):
-    """The graph without a share of its one-way edges, and the sources and targets of these."""
-    rng = np.random.default_rng(seed)
-    edges = scipy.sparse.coo_array(graph)
-    source, target = edges.coords
-    known = scipy.sparse.csr_array(
-        (np.ones(edges.nnz), (source, target)), shape=graph.shape
-    )  # stored zeros are edges
-    one_way = np.flatnonzero(np.asarray(known[target, source]).ravel() == 0)
-    out = rng.permutation(one_way)[: int(share * one_way.size)]
-    kept = np.ones(edges.nnz, dtype=bool)
-    kept[out] = False
-    rest = scipy.sparse.coo_array((edges.data[kept], (source[kept], target[kept])), graph.shape)
-    return scipy.sparse.csr_array(rest), source[out], target[out]
-
-
-def direction_auc(height, source, target) -> float:
-    """How well "edges lead downhill" tells held-out edges from their reverses."""
-    fall = np.asarray(height)[source] - np.asarray(height)[target]
-    fall = fall[np.isfinite(fall)]
-    truth = np.repeat([1, 0], fall.size)
-    return float(roc_auc_score(truth, np.concatenate([fall, -fall])))
-
-
-def umap_height(graph, seed: int) -> np.ndarray:
-    model = FinslerUMAP(metric="precomputed", omega_norm="auto", random_state=seed)
-    return model.fit(graph).embedding_[:, -1]
-
-
-def mds_height(graph, seed: int) -> np.ndarray:
-    _, part = scipy.sparse.csgraph.connected_components(graph, connection="weak")
-    rows = np.flatnonzero(part == np.bincount(part).argmax())
-    model = FinslerMDS(metric="precomputed", omega_norm=0.9, random_state=seed, n_jobs=-1)
-    model.fit(graph[rows][:, rows], weights="adjacent")
-    height = np.full(graph.shape[0], np.nan)
-    height[rows] = model.embedding_[:, -1]
-    return height
-
-
-ORDERS = {
-    "SpringRank": lambda graph, seed: springrank(graph),
-    "SpringRank, α = 1": lambda graph, seed: springrank(graph, 1.0),
-    "trophic levels": lambda graph, seed: -trophic_levels(graph),
-    "FinslerUMAP, auto": umap_height,
-    "FinslerMDS, adjacent, ω = 0.9": mds_height,
-}
-
-
-def run_order(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
-    for seed in range(seeds):
-        todo = [m for m in ORDERS if not ledger.has(name, m, seed)]
-        if todo:
-            graph = strong_part(digraph(name, data_dir), weak=True)
-            rest, source, target = held_out_edges(graph, seed)
-            for method in todo:
-                height = ORDERS[method](rest, seed)
-                scores = {"auc": direction_auc(height, source, target), "edges": source.size}
-                ledger.add(name, method, seed, scores)
 
 
 # ------------------------------------------------------------------ field
@@ -291,6 +247,7 @@ def run_speed(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
 RUNS = {
     "stress": (run_stress, (*DISTANCES, *GRAPHS)),
     "order": (run_order, ORDERED),
+    "truth": (run_truth, TRUTHS),
     "field": (run_field, (*DISTANCES, *GRAPHS)),
     "speed": (run_speed, tuple(f"streets:{size}" for size in SIZES)),
 }
@@ -311,10 +268,25 @@ def run(parts, data_dir, results: Path, seeds: int = SEEDS, names=None) -> list[
     return missing
 
 
-def main(options) -> int:
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.directed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    parser.add_argument("--data", nargs="+", help="only these data sets")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--data-dir", help="folder of local copies")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the CSV files")
+    parser.add_argument("--output", type=Path, help="the page (README.md here)")
+    options = parser.parse_args(argv)
     for line in run(options.parts, options.data_dir, options.results, options.seeds, options.data):
         print(line, file=sys.stderr)
-    from benchmarks.report.directed import write
-
-    write({p: read_runs([options.results / f"directed_{p}.csv"]) for p in PARTS}, options.output)
+    found = {part: read_runs([options.results / f"directed_{part}.csv"]) for part in PARTS}
+    write(found, options.output or PAGE)
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

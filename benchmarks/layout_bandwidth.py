@@ -38,9 +38,7 @@ import scipy.sparse
 from numba import njit
 
 from finsler_ext._threads import RowPool
-from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.forces import LossShape
-from finsler_ext.layout.umap.sgd import N_STEPS, edge_sampler
+from finsler_ext.umap.kernels import N_STEPS, LossShape, UmapDescent, edge_sampler
 
 __all__ = ["Traffic", "limit_seconds", "random_graph", "traffic"]
 
@@ -69,7 +67,7 @@ def _triad(start, stop, a, b, c, s):
 
 @njit(nogil=True, cache=True)
 def _gather(start, stop, table, sums, seed):
-    """Sums of rows at places that are drawn as `finsler_ext.layout.umap.sgd` draws partners."""
+    """Sums of rows at places that are drawn as `finsler_ext.umap.kernels` draws partners."""
     n = np.uint64(table.shape[0])
     state = np.uint64(seed) + np.uint64(start)
     x = y = z = np.float32(0.0)

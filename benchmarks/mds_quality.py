@@ -26,9 +26,9 @@ from scipy.stats import spearmanr
 
 from benchmarks.data import disk, load
 from benchmarks.ledger import RESULTS, Ledger, read_runs
-from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
+from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from finsler_ext import FinslerMDS
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.geometry.randers import randers_distances
 
 DISKS = (300, 1000, 3000)
 DISK_DRIFTS = (0.01, 0.1, 0.5, 0.9)

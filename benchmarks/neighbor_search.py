@@ -53,19 +53,19 @@ def rows_of(kind: str, n: int, d: int) -> np.ndarray:
 
 
 def exact(X, k, threads):
-    from finsler_ext.construct.index import ExactIndex
+    from finsler_ext.neighbors.exact import ExactIndex
 
     return ExactIndex(n_threads=threads).build(X, k).indices
 
 
 def groups(X, k, threads):
-    from finsler_ext.construct.index import GroupIndex
+    from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
 
-    return GroupIndex(random_state=SEED, n_threads=threads).build(X, k).indices
+    return KMeansGraphIndex(random_state=SEED, n_threads=threads).build(X, k).indices
 
 
 def nn_descent(X, k, threads):
-    from finsler_ext.construct import approximate_neighbors
+    from finsler_ext.neighbors.nndescent import approximate_neighbors
 
     # seeded, as estimators call it: on one thread
     return approximate_neighbors(X, k, random_state=SEED, n_threads=1).indices
@@ -155,7 +155,7 @@ SEARCHES = {
 
 
 def recall(X, found: np.ndarray, k: int) -> float:
-    from finsler_ext.construct.index import ExactIndex
+    from finsler_ext.neighbors.exact import ExactIndex
 
     rows = np.unique(np.linspace(0, len(X) - 1, SAMPLE).astype(np.int64))
     nearest = ExactIndex().over(X).query(X[rows], k).outgoing[:, -1:]

@@ -22,8 +22,8 @@ import warnings
 import numpy as np
 
 from finsler_ext import FinslerMDS
-from finsler_ext.estimators._mds import drift as search
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.geometry.randers import randers_distances
+from finsler_ext.mds import drift as search
 
 EXTENT = {"planar": (20, 40), "height": (40, 20, 10)}
 MISSING = 0.3

@@ -18,12 +18,14 @@ from scipy.stats import spearmanr
 from umap.umap_ import find_ab_params
 
 from benchmarks.data import disk
-from benchmarks.methods.one_sided import OneSidedDescent
-from finsler_ext.construct import directed_memberships, exact_neighbors, umap_scales
-from finsler_ext.layout.start import initial_positions
-from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.forces import FORCE_LIMIT, LossShape
-from finsler_ext.layout.umap.schedule import UmapSchedule
+from benchmarks.peers.one_sided import OneSidedDescent
+from finsler_ext.height.acts import HELD, lay_out
+from finsler_ext.height.start import initial_positions
+from finsler_ext.neighbors.exact import exact_neighbors
+from finsler_ext.scales import umap_scales
+from finsler_ext.umap.kernels import FORCE_LIMIT, LossShape, UmapDescent
+from finsler_ext.umap.layout import UmapActs
+from finsler_ext.umap.memberships import directed_memberships
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
 A, B = find_ab_params(1.0, 0.1)
@@ -72,6 +74,7 @@ def sweep(Y, source, target, interval, a, b, omega, n_epochs, negatives, seed):
 def heights(X, seed: int) -> dict[str, np.ndarray]:
     found = exact_neighbors(X.astype(np.float32), 15)
     graph = directed_memberships(found, *umap_scales(found.distances))
+    log_scale = np.log(found.distances[:, 1:].mean(axis=1))
     start = initial_positions("spectral", 2, graph, X, np.random.RandomState(seed))
     start = np.column_stack([start, np.zeros(len(X), dtype=np.float32)])
     edges = graph.tocoo()
@@ -86,7 +89,10 @@ def heights(X, seed: int) -> dict[str, np.ndarray]:
     ours = {}
     for name, kind in {"finsler_ext": UmapDescent, "one-sided negatives": OneSidedDescent}.items():
         descent = kind(graph, LossShape(A, B), n_epochs=EPOCHS, seed=seed)
-        ours[name] = UmapSchedule(descent, start, find_axis=False).at(OMEGA).position[:, -1]
+        layout = lay_out(
+            UmapActs(descent, start), OMEGA, mode=HELD, potential=log_scale, noisy=True
+        )
+        ours[name] = layout.position[:, -1]
     return {"sequential sweep": swept[:, -1]} | ours
 
 

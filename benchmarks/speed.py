@@ -6,7 +6,6 @@
     python -m benchmarks.speed --cold                 first fit of a process, import included
     python -m benchmarks.speed tsne …                 FinslerTSNE, see benchmarks/speed_tsne.py
     python -m benchmarks.speed mds …                  FinslerMDS, see benchmarks/speed_mds.py
-    python -m benchmarks.speed all …                  whole fits of all, see benchmarks/speed_all.py
 
 Every fit runs in a process of its own, after a small fit that compiles everything; methods
 take turns, so that a noisy machine is noisy for all. Fits are appended to
@@ -72,14 +71,14 @@ def fit_once(method: str, X, n_epochs: int, spent: dict):
             watch(umap_, "optimize_layout_euclidean", "layout", spent)
         model = UMAP(n_components=3, n_epochs=n_epochs, random_state=seed)
     else:
-        import finsler_ext.estimators._umap.embedding as stages
-        import finsler_ext.estimators.umap as ours
+        import finsler_ext.umap.estimator as ours
+        import finsler_ext.umap.layout as stages
 
         if not spent.get("watched"):
             watch(ours, "find_neighbors", "knn", spent)
             watch(ours, "build_graph", "graph", spent)
             watch(stages, "initial_positions", "init", spent)
-            watch(stages.UmapSchedule, "at", "layout", spent)
+            watch(stages, "lay_out", "layout", spent)
         jobs = 1 if how == "one" else -1
         model = ours.FinslerUMAP(n_epochs=n_epochs, random_state=seed, n_jobs=jobs)
     spent["watched"] = 1
@@ -170,10 +169,6 @@ def main(argv=None) -> int:
         from benchmarks import speed_mds
 
         return speed_mds.main(argv[1:])
-    if argv[:1] == ["all"]:
-        from benchmarks import speed_all
-
-        return speed_all.main(argv[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--data", nargs="+", default=["10000", "60000"], help="sizes or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)

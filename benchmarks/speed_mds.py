@@ -71,7 +71,7 @@ def embed(method: str, D, start, n_iter: int) -> float:
         FinslerMDS(metric="precomputed", omega_norm=OMEGA, max_iter=n_iter, eps=0, n_jobs=-1,
                    random_state=0).fit(D)  # fmt: skip
     else:
-        from finsler_ext.estimators.mds import finsler_smacof
+        from finsler_ext.mds.estimator import finsler_smacof
 
         jobs = 1 if method.endswith("one") else -1
         started = time.perf_counter()

@@ -60,9 +60,9 @@ def fit_once(method: str, X, early: int, late: int, spent: dict):
             m, negative_gradient_method=gradient, random_state=0, n_jobs=THREADS, **steps
         )
     else:
-        from finsler_ext.estimators.opentsne import FinslerTSNE
+        from finsler_ext.tsne.opentsne import OpenFinslerTSNE
 
-        model = FinslerTSNE(m, random_state=0, n_jobs=THREADS, **steps)
+        model = OpenFinslerTSNE(m, random_state=0, n_jobs=THREADS, **steps)
     started = time.perf_counter()
     embedding = model.fit(X)
     spent["total"] = time.perf_counter() - started

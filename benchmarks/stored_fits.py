@@ -168,9 +168,9 @@ def _tsne_fits() -> Fits:
 
 
 def _opentsne() -> np.ndarray:
-    from finsler_ext.estimators.opentsne import FinslerTSNE
+    from finsler_ext.tsne.opentsne import OpenFinslerTSNE
 
-    start = FinslerTSNE(random_state=3, n_jobs=2).prepare_initial(_blobs()[:ROWS])
+    start = OpenFinslerTSNE(random_state=3, n_jobs=2).prepare_initial(_blobs()[:ROWS])
     return np.asarray(start.optimize(n_iter=30, exaggeration=12).optimize(n_iter=30))
 
 
@@ -206,7 +206,7 @@ def _mds_fits() -> Fits:
 
 
 def _spectral_fits() -> Fits:
-    from finsler_ext.estimators import spectral
+    from finsler_ext import spectral
 
     D = _directed()[:60, :60]
     affinity = np.exp(-D)

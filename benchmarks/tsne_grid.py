@@ -22,12 +22,11 @@ import numpy as np
 import scipy.fft
 
 from benchmarks.data import blobs
-from finsler_ext.estimators import opentsne
-from finsler_ext.layout.tsne.exact import exact_repulsion
-from finsler_ext.layout.tsne.grid import KernelStore, grid_repulsion, plan_grid
-from finsler_ext.layout.tsne.octree import build_octree, padded
-from finsler_ext.layout.tsne.tree import tree_repulsion
-from finsler_ext.spaces import RANDERS
+from finsler_ext.geometry import RANDERS
+from finsler_ext.tsne import opentsne
+from finsler_ext.tsne.exact import exact_repulsion
+from finsler_ext.tsne.grid import KernelStore, grid_repulsion, plan_grid
+from finsler_ext.tsne.tree import build_octree, padded, tree_repulsion
 
 SPACE = {"omega_norm": 0.5, "dof": 1}
 SPACINGS = (1 / 3, 1.0)
@@ -113,7 +112,7 @@ def transforms_alone(Y: np.ndarray, threads: int) -> str:
 def layouts(X, m: int, affinities, n_iter: int, threads: int):
     """Name and positions at the end of both phases, and the affinities."""
     perplexity = 30 if len(X) <= PERPLEXITY_30_UP_TO else 10
-    model = opentsne.FinslerTSNE(m, perplexity=perplexity, random_state=0, n_jobs=threads)
+    model = opentsne.OpenFinslerTSNE(m, perplexity=perplexity, random_state=0, n_jobs=threads)
     embedding = model.prepare_initial(X, affinities=affinities)
     embedding.optimize(EARLY_STEPS, exaggeration=EXAGGERATION, inplace=True)
     early = np.array(embedding)

@@ -25,8 +25,9 @@ from sklearn.metrics import adjusted_mutual_info_score
 from benchmarks.data import disk, labelled
 from benchmarks.ledger import RESULTS, Ledger, read_runs
 from benchmarks.summary import print_medians
-from finsler_ext.construct import approximate_neighbors, exact_neighbors
 from finsler_ext.metrics import neighborhood_preservation
+from finsler_ext.neighbors.exact import exact_neighbors
+from finsler_ext.neighbors.nndescent import approximate_neighbors
 
 # Trustworthiness compares all pairs; on more points than this a fixed sample is scored.
 TRUST_SAMPLE = 2000

@@ -1,7 +1,7 @@
 """The tests of umap-learn and openTSNE, run with this project's classes in place of theirs.
 
-    python -m benchmarks upstream --source DIR            a checkout of umap-learn or of openTSNE
-    python -m benchmarks upstream --source DIR --columns 3
+    python -m benchmarks.upstream --source DIR            a checkout of umap-learn or of openTSNE
+    python -m benchmarks.upstream --source DIR --columns 3
 
 Prints how many passed and failed, and for every failure the reason from the list below. A failure
 without a reason there is a defect.
@@ -9,6 +9,7 @@ without a reason there is a defect.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -189,3 +190,20 @@ def report(source: Path, columns: int, drift: float) -> int:
             unknown += reason == NO_REASON
             print(f"  {outcome.name}\n    {reason}\n    it said: {outcome.message[:200]}")
     return int(unknown > 0)
+
+
+def main(argv=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.upstream",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--source", type=Path, required=True, help="a checkout of the project")
+    parser.add_argument("--columns", type=int, nargs="+", default=[2, 3], help="n_components")
+    parser.add_argument("--omega-norm", type=float, default=0.01, help="the drift")
+    options = parser.parse_args(argv)
+    return max(report(options.source, columns, options.omega_norm) for columns in options.columns)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -43,10 +43,10 @@ else:
     import openTSNE.sklearn
     import openTSNE.tsne
 
-    import finsler_ext.estimators.opentsne
+    import finsler_ext.tsne.opentsne
     from finsler_ext import FinslerTSNE
 
     openTSNE.TSNE = openTSNE.tsne.TSNE = with_defaults(
-        finsler_ext.estimators.opentsne.FinslerTSNE, "TSNE"
+        finsler_ext.tsne.opentsne.OpenFinslerTSNE, "TSNE"
     )
     openTSNE.sklearn.TSNE = with_defaults(FinslerTSNE, "TSNE")

@@ -1,10 +1,10 @@
-"""How far a reader walks through the package to follow one fit.
+"""How large the package is, and how far a reader walks through it to follow one fit.
 
     python -m benchmarks.walk
 
-Counts calls from one function of `finsler_ext` to another, every pair of functions once: between
-stages (the first folder or module below the package), between modules, and how many modules are
-visited. Compiled code is not followed.
+The size: modules besides ``__init__.py`` and lines of all files, by folder. A fit: the modules and
+functions of `finsler_ext` that it visits, how deep they call each other, and the calls between
+modules, every pair of functions once. Compiled code is not followed.
 """
 
 from __future__ import annotations
@@ -16,40 +16,54 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Walk", "walk"]
+import finsler_ext
+
+__all__ = ["Walk", "sizes", "walk"]
+
+PACKAGE = Path(str(finsler_ext.__file__)).parent
 
 
 class Walk:
-    """Pairs of functions that call each other, while a profile is set."""
+    """Pairs of functions that call each other, and the deepest call, while a profile is set."""
 
-    def __init__(self, package: str):
-        self.package = package
+    def __init__(self):
         self.pairs: set[tuple[tuple[str, str], tuple[str, str]]] = set()
+        self.depth = 0
 
     def __call__(self, frame, event: str, _) -> None:
-        if event != "call" or not frame.f_code.co_filename.startswith(self.package):
+        if event != "call" or not _is_ours(frame):
             return
-        caller = frame.f_back
-        while caller is not None and not caller.f_code.co_filename.startswith(self.package):
-            caller = caller.f_back
-        if caller is not None:
-            self.pairs.add((_place(caller), _place(frame)))
+        stack, outer = [_place(frame)], frame.f_back
+        while outer is not None:
+            if _is_ours(outer):
+                stack.append(_place(outer))
+            outer = outer.f_back
+        self.depth = max(self.depth, len(stack))
+        if len(stack) > 1:
+            self.pairs.add((stack[1], stack[0]))
 
-    def between(self, level: Callable[[str], str]) -> int:
-        return sum(level(there[0]) != level(here[0]) for here, there in self.pairs)
+    def functions(self) -> set[tuple[str, str]]:
+        return {place for pair in self.pairs for place in pair}
 
-    def modules(self) -> int:
-        return len({place[0] for pair in self.pairs for place in pair})
+    def modules(self) -> set[str]:
+        return {file for file, _ in self.functions()}
+
+    def crossings(self) -> int:
+        return sum(here[0] != there[0] for here, there in self.pairs)
+
+
+def _is_ours(frame) -> bool:
+    return frame.f_code.co_filename.startswith(str(PACKAGE))
 
 
 def _place(frame) -> tuple[str, str]:
-    return frame.f_code.co_filename, frame.f_code.co_qualname
+    return frame.f_code.co_filename, f"{frame.f_code.co_name}:{frame.f_code.co_firstlineno}"
 
 
 def walk(fit: Callable[[], object]) -> Walk:
     """Follow one fit; it runs once before, so that imports and compilation are not counted."""
     fit()
-    found = Walk(str(_package()))
+    found = Walk()
     sys.setprofile(found)
     try:
         fit()
@@ -58,32 +72,38 @@ def walk(fit: Callable[[], object]) -> Walk:
     return found
 
 
-def _package() -> Path:
-    import finsler_ext
-
-    return Path(str(finsler_ext.__file__)).parent
-
-
-def _stage(file: str) -> str:
-    return Path(file).relative_to(_package()).parts[0]
+def sizes() -> dict[str, tuple[int, int]]:
+    """Modules besides ``__init__.py`` and lines, by folder or module below the package."""
+    found: dict[str, tuple[int, int]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).parts[0]
+        modules, lines = found.get(name, (0, 0))
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        found[name] = (modules + (path.name != "__init__.py"), lines + n_lines)
+    return found
 
 
 def main() -> None:
     from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 
+    found = sizes()
+    for name, (modules, lines) in found.items():
+        print(f"{name:20s} {modules:4d} modules {lines:6d} lines")
+    totals = [sum(part) for part in zip(*found.values(), strict=True)]
+    print(f"{'all':20s} {totals[0]:4d} modules {totals[1]:6d} lines\n")
     X = np.random.default_rng(0).normal(size=(150, 5))
     fits = {
         "FinslerUMAP": lambda: FinslerUMAP(n_epochs=20, random_state=0).fit(X),
         "FinslerTSNE": lambda: FinslerTSNE(n_iter=20, random_state=0, n_jobs=1).fit(X),
         "FinslerMDS": lambda: FinslerMDS(max_iter=20).fit(X),
     }
-    print(f"{'':12s} {'stages':>8s} {'modules':>8s} {'visited':>8s}")
+    print(f"{'':12s} {'modules':>8s} {'functions':>10s} {'depth':>6s} {'crossings':>10s}")
     for name, fit in fits.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = walk(fit)
-        stages, modules = found.between(_stage), found.between(str)
-        print(f"{name:12s} {stages:8d} {modules:8d} {found.modules():8d}")
+            one = walk(fit)
+        print(f"{name:12s} {len(one.modules()):8d} {len(one.functions()):10d} {one.depth:6d} "
+              f"{one.crossings():10d}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,32 +6,37 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from finsler_ext import _moved
-
 if TYPE_CHECKING:
-    from finsler_ext.construct.directed_input import read_directed
-    from finsler_ext.estimators.mds import FinslerMDS
-    from finsler_ext.estimators.tsne import FinslerTSNE
-    from finsler_ext.estimators.umap import FinslerUMAP
+    from finsler_ext.aligned import AlignedFinslerUMAP
+    from finsler_ext.directed.read import read_directed
     from finsler_ext.io import load
+    from finsler_ext.mds.estimator import FinslerMDS
+    from finsler_ext.tsne.estimator import FinslerTSNE
+    from finsler_ext.umap.estimator import FinslerUMAP
 
 try:
     __version__ = version("finsler_ext")
 except PackageNotFoundError:  # used from a source tree
     __version__ = "0+unknown"
 
-_moved.install()
-
 # Imported on first use: umap-learn and openTSNE take seconds to load.
 _HOME = {
-    "FinslerMDS": "finsler_ext.estimators.mds",
-    "FinslerTSNE": "finsler_ext.estimators.tsne",
-    "FinslerUMAP": "finsler_ext.estimators.umap",
+    "AlignedFinslerUMAP": "finsler_ext.aligned",
+    "FinslerMDS": "finsler_ext.mds.estimator",
+    "FinslerTSNE": "finsler_ext.tsne.estimator",
+    "FinslerUMAP": "finsler_ext.umap.estimator",
     "load": "finsler_ext.io",
-    "read_directed": "finsler_ext.construct.directed_input",
+    "read_directed": "finsler_ext.directed.read",
 }
 
-__all__ = ["FinslerMDS", "FinslerTSNE", "FinslerUMAP", "load", "read_directed"]
+__all__ = [
+    "AlignedFinslerUMAP",
+    "FinslerMDS",
+    "FinslerTSNE",
+    "FinslerUMAP",
+    "load",
+    "read_directed",
+]
 
 
 def __getattr__(name: str):

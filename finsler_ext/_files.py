@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,11 @@ def replaced(path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a pipe or a device has nothing to lose
-        yield target
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, f"made{Path(path).suffix}")
+            yield made
+            with open(made, "rb") as whole, open(target, "wb") as file:
+                shutil.copyfileobj(whole, file)
         return
     # The ending stays: matplotlib and numpy go by it.
     beside = target.with_name(f".finsler_{secrets.token_hex(8)}{target.suffix}")

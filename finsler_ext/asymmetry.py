@@ -8,18 +8,19 @@ once in every fit; the drift choice, the scores, the warnings and the plots read
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import cg
 from scipy.stats import spearmanr
 
-from finsler_ext._threads import one_blas_thread
-from finsler_ext.construct.symmetry import DIRECTED_SHARE
-from finsler_ext.layout.height import GIVEN_TOLERANCE, NOISY_TOLERANCE
-from finsler_ext.layout.islands import log_level
-from finsler_ext.spaces import RANDERS, Space
+from finsler_ext.directed.digraph import digraph_edges, edge_strengths
+from finsler_ext.directed.symmetry import DIRECTED_SHARE, gradient_share
+from finsler_ext.geometry import RANDERS, Space
+from finsler_ext.height.islands import log_level
+from finsler_ext.height.potential import Potential, graph_potential, pair_potential
+from finsler_ext.schema import FLAG, TEXT, array, maybe, number, one_of, part, saved, sparse
+from finsler_ext.schema import NONE as ABSENT
 
 __all__ = [
     "DENSITY",
@@ -29,6 +30,8 @@ __all__ = [
     "Asymmetry",
     "SkewFidelity",
     "affinity_lengths",
+    "compare_skew",
+    "distance_skew",
     "skew_potential",
 ]
 
@@ -37,16 +40,25 @@ DENSITY, SCALE, DISTANCES, NONE = "density", "scale", "distances", "none"
 # More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced
 # selection stands for them.
 MAX_RANKED_PAIRS = 1_000_000
+# With fewer of the edges than this known both ways, the one-way edges say what lies high.
+MOSTLY_TWO_WAY = 0.5
 MAX_PAIRS = 4_000_000
-# Of the potential of directed distances, relative.
-POTENTIAL_TOLERANCE = 1e-6
 
 
+@saved(
+    sign=number("[0, 1]", nan=True),
+    rank=number("[-1.000001, 1.000001]", nan=True),
+    explained=number(nan=True),
+    reason=TEXT,
+)
 class SkewFidelity(NamedTuple):
-    """How faithfully the height shows the asymmetry of the data.
+    """How well a height fits the asymmetry of the data it is compared with.
+
+    Compared with the data it was made from, it says how much of that the height shows, and nothing
+    about chance: noise is fitted as well (`finsler_ext.evidence`).
 
     sign : share of pairs whose skew has the same sign in data and embedding (0.5 is chance)
-    rank : Spearman correlation of the two skews
+    rank : Spearman correlation of the two skews, every pair counted in both directions
     explained : 1 − Σ(a − βb)²/Σa²
     reason : why the numbers are nan; empty otherwise
     """
@@ -69,8 +81,8 @@ class SkewFidelity(NamedTuple):
         if not self.defined:
             return f"skew fidelity undefined: {self.reason}"
         return (
-            f"skew fidelity: sign {self.sign:.2f} (0.50 is chance), rank {self.rank:.2f}, "
-            f"explained {self.explained:.2f}"
+            f"skew fidelity, to the data the height was made from: sign {self.sign:.2f}, rank "
+            f"{self.rank:.2f}, explained {self.explained:.2f}"
         )
 
 
@@ -82,6 +94,18 @@ class SkewPairs(NamedTuple):
     skew: np.ndarray
 
 
+@saved(
+    kind=one_of("density", "scale", "distances", "none"),
+    absolute=FLAG,
+    _graph=ABSENT | sparse("f4 f8", "n n", "[0, inf)"),
+    _local_scale=ABSENT | array("f4 f8", "n", "[0, inf)", nan=True),
+    _distances=ABSENT
+    | array("f4 f8", "n n", "[0, inf]", nan=True)
+    | sparse("f4 f8", "n n", "[0, inf)"),
+    _strengths=ABSENT | sparse("f4 f8", "n n", "[0, inf)"),
+    _pairs=ABSENT,
+    _potential=maybe(ABSENT | part("Potential", n="n")),
+)
 class Asymmetry:
     """The asymmetry of some data; `of_scale`, `of_distances` and `none` make one.
 
@@ -95,11 +119,23 @@ class Asymmetry:
     pairs : SkewPairs
     """
 
+    # models of earlier versions have neither
+    _strengths: Any = None
+    _potential: Potential | None = None
+
     def __init__(
-        self, kind: str, *, graph=None, local_scale=None, distances=None, absolute: bool = False
+        self,
+        kind: str,
+        *,
+        graph=None,
+        local_scale=None,
+        distances=None,
+        strengths=None,
+        absolute: bool = False,
     ):
         self.kind, self.absolute = kind, absolute
         self._graph, self._local_scale, self._distances = graph, local_scale, distances
+        self._strengths = strengths
         self._pairs: SkewPairs | None = None
 
     @classmethod
@@ -108,9 +144,12 @@ class Asymmetry:
         return cls(SCALE if given else DENSITY, graph=graph, local_scale=local_scale)
 
     @classmethod
-    def of_distances(cls, distances, *, absolute: bool = False) -> Asymmetry:
-        """a_ij = D_ij − D_ji over all pairs that are known both ways."""
-        return cls(DISTANCES, distances=distances, absolute=absolute)
+    def of_distances(cls, distances, *, strengths=None, absolute: bool = False) -> Asymmetry:
+        """a_ij = D_ij − D_ji over all pairs that are known both ways.
+
+        ``strengths`` of the edges of a digraph make its potential, in place of the distances.
+        """
+        return cls(DISTANCES, distances=distances, strengths=strengths, absolute=absolute)
 
     @classmethod
     def none(cls) -> Asymmetry:
@@ -120,11 +159,6 @@ class Asymmetry:
     def is_directed(self) -> bool:
         """Whether it comes from directed distances."""
         return self.kind == DISTANCES
-
-    @property
-    def tolerance(self) -> float:
-        """How exactly a height should answer to it: what is given is meant, density is noisy."""
-        return GIVEN_TOLERANCE if self.kind in (SCALE, DISTANCES) else NOISY_TOLERANCE
 
     @property
     def pairs(self) -> SkewPairs:
@@ -142,13 +176,32 @@ class Asymmetry:
     def __setstate__(self, state):
         vars(self).update(state)
 
+    def potential(self) -> Potential | None:
+        """One number per point for heights to follow; None if there is no asymmetry.
+
+        The potential of a digraph's strengths or of directed distances, or the log local scale.
+        """
+        if self.kind != NONE and self._potential is None:
+            self._potential = self._made_potential()
+            self._strengths = None  # of no further use, and as large as the data
+        return self._potential
+
     def level(self) -> np.ndarray | None:
-        """What heights follow: the potential of directed distances, or the log local scale."""
-        if self.kind == NONE:
-            return None
+        """Values of the potential."""
+        potential = self.potential()
+        return None if potential is None else potential.values
+
+    def _made_potential(self) -> Potential:
+        if self._strengths is not None:
+            return graph_potential(self._strengths)
         if self.kind == DISTANCES:
-            return _potential(self.pairs, self._distances.shape[0])
-        return log_level(self._local_scale)
+            return _distance_potential(self._distances, self.pairs)
+        values = log_level(self._local_scale)
+        return Potential(values, np.where(np.isfinite(values), 0, -1))
+
+    def gradient_share(self) -> float:
+        """Of directed distances: how much of their asymmetry any height can show. Otherwise nan."""
+        return gradient_share(self._distances) if self.kind == DISTANCES else float("nan")
 
     def compared(
         self, embedding, omega_norm: float = 0.0, space: Space = RANDERS
@@ -170,14 +223,14 @@ class Asymmetry:
         data, shown = self.compared(embedding, omega_norm, space)
         if data.size == 0 and self.is_directed:
             return SkewFidelity.undefined("no pair is known both ways")
-        return _compare(data, shown, 1.0 if self.absolute else None)
+        return compare_skew(data, shown, 1.0 if self.absolute else None)
 
     def _made_pairs(self) -> SkewPairs:
         if self.kind == NONE:
             nobody = np.empty(0, dtype=np.int64)
             return SkewPairs(nobody, nobody, np.empty(0))
         if self.kind == DISTANCES:
-            return _distance_skew(self._distances)
+            return distance_skew(self._distances)
         edges = scipy.sparse.coo_array(self._graph)
         source, target = edges.coords
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -205,27 +258,23 @@ def skew_potential(distances) -> np.ndarray:
     >>> skew_potential(np.array([[0.0, 3.0], [1.0, 0.0]]))
     array([-1.,  1.])
     """
-    return _potential(_distance_skew(distances), distances.shape[0])
+    return _distance_potential(distances, distance_skew(distances)).values
 
 
-def _potential(pairs: SkewPairs, n: int) -> np.ndarray:
+def _distance_potential(distances, pairs: SkewPairs) -> Potential:
+    n = distances.shape[0]
+    if not scipy.sparse.issparse(distances) and np.isfinite(distances).all():
+        into, out = (np.sum(distances, axis=axis, dtype=np.float64) for axis in (0, 1))
+        return Potential((into - out) / n, np.zeros(n, dtype=np.int64))
     known = np.isfinite(pairs.skew)
     source, target, skew = (part[known] for part in pairs)
-    ones = np.ones(source.size)
-    joined = scipy.sparse.coo_array((ones, (source, target)), shape=(n, n)).tocsr()
-    joined = joined + joined.T
-    degree = np.asarray(joined.sum(axis=1)).ravel()
-    inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
-    diagonal, scaling = (
-        scipy.sparse.dia_array((d[None, :], [0]), shape=(n, n)) for d in (degree, inverse)
-    )
-    surplus = np.bincount(target, skew, n) - np.bincount(source, skew, n)
-    with one_blas_thread():
-        level, _ = cg(diagonal - joined, surplus, M=scaling, rtol=POTENTIAL_TOLERANCE)
-    return np.where(degree > 0, level, np.nan)
+    edges = digraph_edges(distances)
+    if 2 * source.size < MOSTLY_TWO_WAY * edges.source.size:
+        return graph_potential(edge_strengths(edges))
+    return pair_potential(source, target, skew, n)
 
 
-def _distance_skew(distances) -> SkewPairs:
+def distance_skew(distances) -> SkewPairs:
     if scipy.sparse.issparse(distances):
         D = scipy.sparse.csr_array(distances, dtype=np.float64)
         stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
@@ -254,7 +303,7 @@ def _all_pairs(n: int):
     return source, (source + np.tile(offsets, n)) % n
 
 
-def _compare(data, shown, slope) -> SkewFidelity:
+def compare_skew(data, shown, slope) -> SkewFidelity:
     if data.size == 0 or not np.any(data):
         return SkewFidelity.undefined("the data has no asymmetry to show")
     if not np.any(shown):
@@ -265,8 +314,9 @@ def _compare(data, shown, slope) -> SkewFidelity:
     sign = float(np.mean(same)) if same.size else undefined
     stride = -(-data.size // MAX_RANKED_PAIRS)
     few = slice(None, None, stride)
-    constant = np.ptp(data[few]) == 0 or np.ptp(shown[few]) == 0
-    rank = undefined if constant else float(spearmanr(data[few], shown[few]).statistic)
+    # Both orientations of a pair count: with one of them, the rank depends on the order of rows.
+    both_ways = (np.concatenate([skew[few], -skew[few]]) for skew in (data, shown))
+    rank = float(spearmanr(*both_ways).statistic)
     if slope is None:
         slope = float(data @ shown / (shown @ shown))
     rest = data - slope * shown

@@ -111,13 +111,13 @@ def fit_drift_field(
 
     Parameters
     ----------
-    embedding : array of shape (n, m ≥ 2)
+    embedding : fitted estimator, or array of shape (n, m ≥ 2)
         Any map of the points: FinslerUMAP's with its height, or a plain UMAP's. The field depends
         on the first two columns and has as many components as there are columns. Rows with nan
-        are left out.
-    distances : array or sparse matrix of shape (n, n), optional
-        Directed distances, rows being sources: the asymmetry is D_ij − D_ji where both are known.
-        For one-way edges see `finsler_ext.construct.with_ways_back`.
+        are left out. A fitted estimator also says what its asymmetry is.
+    distances : array or sparse matrix of shape (n, n), graph, frame or edge list, optional
+        Directed distances, rows being sources (see `finsler_ext.read_directed`): the asymmetry is
+        D_ij − D_ji where both are known. Edges of a digraph without a way back count as in a fit.
     graph, local_scale : sparse matrix of shape (n, n) and array of shape (n,), optional
         For ordinary data: log s_j − log s_i on the edges of the graph.
     asymmetry : Asymmetry, optional
@@ -141,15 +141,20 @@ def fit_drift_field(
     >>> field.case, round(field.turning, 2), round(field.share, 2)
     ('field', 1.0, 1.0)
     """
-    positions = np.asarray(embedding, dtype=np.float64)
+    positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
     if positions.ndim != 2 or positions.shape[1] < 2:
         raise ValueError(
             f"embedding must have two map columns at least, got shape {positions.shape}."
         )
     rng = check_random_state(random_state)
+    if asymmetry is None and distances is None and graph is None:
+        asymmetry = getattr(embedding, "asymmetry_", None)
     if asymmetry is None:
         asymmetry = asymmetry_between(graph, local_scale, distances)
     source, target, skew = asymmetry.pairs
+    n = 1 + max(source.max(initial=-1), target.max(initial=-1))
+    if n > len(positions):
+        raise ValueError(f"embedding has {len(positions)} rows, the data has {n} points.")
     there = np.asarray(np.isfinite(positions).all(axis=1))
     known = np.isfinite(skew) & there[source] & there[target]
     source, target, skew = source[known], target[known], skew[known]

@@ -11,8 +11,16 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
-from finsler_ext.construct.symmetry import is_directed
-from finsler_ext.spaces import RANDERS, Space, find_space
+from finsler_ext.directed.digraph import (
+    digraph_edges,
+    edge_strengths,
+    is_digraph,
+    with_ways_back,
+)
+from finsler_ext.directed.read import read_directed
+from finsler_ext.directed.symmetry import is_directed
+from finsler_ext.geometry import RANDERS, Space, find_space
+from finsler_ext.height.potential import Potential, graph_potential
 
 __all__ = [
     "SkewFidelity",
@@ -21,6 +29,7 @@ __all__ = [
     "explained_share",
     "is_directed",
     "neighborhood_preservation",
+    "potential",
     "skew_fidelity",
     "skew_pairs",
     "skew_potential",
@@ -45,9 +54,9 @@ def skew_fidelity(
     graph : sparse matrix of shape (n, n), optional
         Directed edges, for data given by ``local_scale``: a_ij = log s_j − log s_i.
     local_scale : array of shape (n,), optional
-    distances : array or sparse matrix of shape (n, n), optional
+    distances : array or sparse matrix of shape (n, n), graph, frame or edge list, optional
         Directed distances, rows being sources: a_ij = D_ij − D_ji over all pairs that have
-        both.
+        both. Edges of a digraph that have no way back count as in a fit.
     omega_norm : float, optional
         With ``distances``: compare with F_ij − F_ji itself (β = 1) instead of with the
         best-fitting multiple of the height difference.
@@ -96,10 +105,42 @@ def skew_pairs(
 def asymmetry_between(graph, local_scale, distances, omega_norm=None) -> Asymmetry:
     """The asymmetry that the arguments of `skew_fidelity` describe."""
     if distances is not None:
-        return Asymmetry.of_distances(distances, absolute=omega_norm is not None)
+        D = read_directed(distances).distances
+        if is_digraph(D):
+            D = with_ways_back(D)
+        return Asymmetry.of_distances(D, absolute=omega_norm is not None)
     if graph is not None and local_scale is not None:
         return Asymmetry.of_scale(graph, local_scale)
     raise ValueError("The skew needs either distances, or graph and local_scale.")
+
+
+def potential(data, ridge: float | str = 0.0) -> Potential:
+    """The potential of directed data in any container: ``potential_`` of a fit, without the fit.
+
+    Parameters
+    ----------
+    data : see `finsler_ext.read_directed`
+        A digraph, strengths or transitions: edges lead downhill. Distances: what is costly to
+        reach lies high.
+    ridge : float or "auto", default=0.0
+        Of a digraph: draws all values to zero, as a multiple of the mean degree. 0 gives the best
+        order of distant nodes. "auto" is the ridge that best tells the direction of edges held
+        out, among 0, 0.01, 0.03, 0.1, 0.3, 1, 3 and inf (what leaves a node less what enters it).
+
+    Examples
+    --------
+    >>> potential([("spring", "river"), ("river", "lake"), ("lake", "sea")]).values
+    array([-0.5,  0.5, -1.5,  1.5])
+    """
+    read = read_directed(data)
+    D = read.distances
+    if read.strengths is None and not is_digraph(D):
+        if ridge != 0:
+            raise ValueError("ridge is for digraphs; the data has distances between most pairs.")
+        found = Asymmetry.of_distances(D).potential()
+        assert found is not None
+        return found
+    return graph_potential(edge_strengths(digraph_edges(D, read.strengths)), ridge)
 
 
 def density_height(embedding, local_scale) -> float:

@@ -8,19 +8,23 @@ writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`
 from __future__ import annotations
 
 import warnings
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._anndata import representation, store, stored_neighbors
 from finsler_ext._warn import without_foreign
-from finsler_ext.construct.gradient_share import CyclicWarning
+from finsler_ext.directed.anndata import read_anndata
+from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.evidence import velocity_evidence
+from finsler_ext.height.drift import ChanceWarning, warn_of_height
+from finsler_ext.validation import checked_structure
 
 __all__ = ["tsne", "umap", "velocity"]
 
-# Neighbours in the graph of transitions, the cell itself among them; see `velocity` on the choice.
-LIKELIEST = 8
+# Neighbours between which velocities are compared, for their evidence.
+VELOCITY_NEIGHBORS = 15
 
 
 def umap(
@@ -78,12 +82,17 @@ def umap(
                 "n_neighbors: the neighbours stored by sc.pp.neighbors are used as they are. Give "
                 "use_rep='X_pca' to search for others."
             )
-        indices, distances = stored_neighbors(adata, stored)
+        indices, distances = _stored_neighbors(adata, stored)
         parameters |= {"precomputed_knn": (indices, distances), "n_neighbors": indices.shape[1]}
         searched = adata.uns[stored].get("params", {}).get("use_rep")
-        features, source = representation(adata, searched)[0], stored
+        features, source = _representation(adata, searched)[0], stored
+    elif use_rep is None and "X_pca" not in adata.obsm:
+        raise ValueError(
+            "adata has neither neighbours nor X_pca. Run sc.pp.neighbors or sc.pp.pca first, or "
+            "give use_rep='X'."
+        )
     else:
-        features, source = representation(adata, use_rep)
+        features, source = _representation(adata, use_rep)
     model = FinslerUMAP(
         omega_norm=omega_norm,
         n_components=n_components,
@@ -93,7 +102,7 @@ def umap(
     )
     with without_foreign("given search"):
         model.fit(features)
-    return store(adata, model, "finsler_umap", key_added, copy, parameters, source)
+    return _store(adata, model, "finsler_umap", key_added, copy, parameters, source)
 
 
 def tsne(
@@ -127,7 +136,7 @@ def tsne(
     """
     from finsler_ext import FinslerTSNE
 
-    features, source = representation(adata, use_rep)
+    features, source = _representation(adata, use_rep)
     if n_pcs is not None:
         features = features[:, :n_pcs]
     model = FinslerTSNE(
@@ -137,7 +146,7 @@ def tsne(
         random_state=random_state,
         **parameters,
     ).fit(features)
-    return store(adata, model, "finsler_tsne", key_added, copy, parameters, source)
+    return _store(adata, model, "finsler_tsne", key_added, copy, parameters, source)
 
 
 def velocity(
@@ -172,24 +181,19 @@ def velocity(
         shortest paths between all pairs, for some thousands of cells.
     key_added, copy
         As in `umap`, with "finsler_velocity" as the name. ``uns`` also has ``gradient_share``: how
-        much of the asymmetry of the transitions any height can show.
+        much of the asymmetry of the transitions any height can show. Its ``evidence`` is that of
+        the velocities, if there are any (``obsm["velocity_pca"]`` or ``layers["velocity"]``): they
+        are shuffled among the cells. Transitions alone cannot be tested.
     **parameters
-        More parameters of the estimator. With "umap", ``n_neighbors`` is 8 by default.
+        More parameters of the estimator.
 
     Notes
     -----
-    The default was chosen on simulated cells, not on real ones: lines, forks and trees of 200 and
-    1000 cells, velocities with noise of 3 and 10 times their length, cells crowded early or late.
-    Among 8, 15 and 30 neighbours, 8 followed time best. On 64 simulations with other seeds the
-    median Spearman between height and time was −0.92 (15 neighbours: −0.87); the drift made
-    little difference between 0.3 and 0.9. With noise of 10 the height often follows the crowding
-    of the cells instead of time (17 % of the 64 lie above −0.5, the worst at 0.55): compare it with
-    a time that you trust.
+    ``obs`` also has the potential of the transitions (``finsler_velocity_potential``), the order
+    that follows from them alone; it depends on neither map nor drift. On 739 cells of the mouse
+    pancreas it orders 95 % of the pairs of cells from different stages as their lineage does.
     """
-    from finsler_ext.construct.directed_input import read_anndata
-
     data, source = read_anndata(adata, transitions)
-    lengths = scipy.sparse.csr_matrix(data.distances)
     settings = {
         "metric": "precomputed",
         "omega_norm": omega_norm,
@@ -201,8 +205,6 @@ def velocity(
     if method == "umap":
         from finsler_ext import FinslerUMAP
 
-        most = int(np.diff(lengths.indptr).max())
-        settings.setdefault("n_neighbors", max(2, min(LIKELIEST, most + 1)))
         model = FinslerUMAP(**settings)
     elif method == "mds":
         from finsler_ext import FinslerMDS
@@ -210,8 +212,111 @@ def velocity(
         model = FinslerMDS(**({"missing": "geodesic"} | settings))
     else:
         raise ValueError(f"method must be 'umap' or 'mds', got {method!r}.")
+    known = _stored_velocities(adata)
     with without_foreign("given search"):
         # noisy velocities leave much that has no height; uns holds gradient_share
         warnings.simplefilter("ignore", CyclicWarning)
+        if known is not None:  # the evidence of velocities says more
+            warnings.simplefilter("ignore", ChanceWarning)
         model.fit(data)
-    return store(adata, model, "finsler_velocity", key_added, copy, parameters, source)
+    if known is not None:  # transition probabilities leave nothing to randomise, velocities do
+        from sklearn.neighbors import NearestNeighbors
+
+        search = NearestNeighbors(n_neighbors=min(VELOCITY_NEIGHBORS, len(known[0]) - 1))
+        near = search.fit(known[0]).kneighbors(return_distance=False)
+        model.evidence_ = velocity_evidence(near, *known)._replace(shown=model.evidence_.shown)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CyclicWarning)
+            warn_of_height(model.evidence_, model.skew_fidelity_, model.omega_norm_, directed=True)
+    return _store(adata, model, "finsler_velocity", key_added, copy, parameters, source)
+
+
+def _stored_velocities(adata):
+    """Positions and velocities of the cells; None if there are none."""
+    if "velocity_pca" in adata.obsm and "X_pca" in adata.obsm:
+        positions, velocities = adata.obsm["X_pca"], adata.obsm["velocity_pca"]
+        columns = min(np.shape(positions)[1], np.shape(velocities)[1])
+        return np.asarray(positions)[:, :columns], np.asarray(velocities)[:, :columns]
+    layers = getattr(adata, "layers", None) or {}
+    if "velocity" not in layers:
+        return None
+    positions = layers.get("Ms", adata.X)
+    velocities = layers["velocity"]
+    found = [
+        m.toarray() if scipy.sparse.issparse(m) else np.asarray(m) for m in (positions, velocities)
+    ]
+    genes = np.isfinite(found[1]).all(axis=0)  # scvelo has velocities of some genes
+    return found[0][:, genes], found[1][:, genes]
+
+
+def _representation(adata, use_rep: str | None):
+    """Features of the cells and their name; X_pca by default, X without it."""
+    if use_rep is None:
+        use_rep = "X_pca" if "X_pca" in adata.obsm else "X"
+    if use_rep == "X":
+        features = adata.X
+    elif use_rep in adata.obsm:
+        features = adata.obsm[use_rep]
+    else:
+        raise ValueError(
+            f"use_rep={use_rep!r} is not in obsm ({', '.join(adata.obsm) or 'empty'}). Run "
+            "sc.pp.pca first, or use 'X'."
+        )
+    if scipy.sparse.issparse(features):
+        return scipy.sparse.csr_matrix(checked_structure(features, use_rep)), use_rep
+    return np.asarray(features), use_rep
+
+
+def _stored_neighbors(adata, stored: str):
+    """Indices and distances of the neighbours of each cell, the cell itself first.
+
+    Cells may have different numbers of neighbours; −1 and inf fill up the rows.
+    """
+    key = adata.uns[stored].get("distances_key", "distances")
+    if key not in adata.obsp:
+        raise ValueError(f"uns[{stored!r}] names obsp[{key!r}], which is not there.")
+    graph = scipy.sparse.csr_array(checked_structure(adata.obsp[key], f"obsp[{key!r}]"), copy=True)
+    graph.sum_duplicates()
+    n, entries = graph.shape[0], graph.tocoo()
+    away = entries.row != entries.col
+    source, target, length = entries.row[away], entries.col[away], entries.data[away]
+    count = np.bincount(source, minlength=n)
+    if count.min(initial=1) < 1:
+        raise ValueError(
+            f"obsp[{key!r}] has cells without any neighbour. Run sc.pp.neighbors again."
+        )
+    order = np.lexsort((target, length, source))
+    source, target, length = source[order], target[order], length[order]
+    place = np.arange(source.size) - (np.cumsum(count) - count)[source] + 1
+    indices = np.full((n, count.max() + 1), -1, dtype=np.int32)
+    distances = np.full(indices.shape, np.inf, dtype=np.float32)
+    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
+    indices[source, place], distances[source, place] = target, length
+    return indices, distances
+
+
+def _store(adata, model, name: str, key_added, copy: bool, parameters: dict, source: str):
+    adata = adata.copy() if copy else adata
+    key = key_added or name
+    embedding = np.array(model.embedding_)
+    adata.obsm[key_added or f"X_{name}"] = embedding
+    adata.obs[f"{key}_height"] = embedding[:, -1]
+    adata.obs[f"{key}_potential"] = model.potential_
+    settings = {
+        "omega_norm": float(model.omega_norm_),
+        "n_components": int(embedding.shape[1]),
+        "random_state": model.random_state,
+        "source": source,
+        **parameters,
+    }
+    fidelity = model.skew_fidelity_
+    adata.uns[key] = {
+        # what an h5ad file can hold
+        "params": {n: v for n, v in settings.items() if isinstance(v, (str, Number))},
+        "evidence": model.evidence_.to_dict(),
+        "skew_fidelity": {n: float(getattr(fidelity, n)) for n in ("sign", "rank", "explained")},
+    }
+    share = getattr(model, "gradient_share_", float("nan"))
+    if share == share:
+        adata.uns[key]["gradient_share"] = float(share)
+    return adata if copy else None

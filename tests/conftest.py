@@ -12,6 +12,31 @@ from sklearn.datasets import load_digits
 APART = [Path(__file__).parent / name for name in ("benchmarks", "test_readme_figures.py")]
 
 
+# Files that take several seconds each. `pytest -m quick` runs the others, in one minute once
+# everything is compiled.
+LONG = (
+    "cli/test_embed.py", "cli/test_embed_directed.py", "cli/test_errors.py", "cli/test_stages.py",
+    "cli/test_transform.py", "cli/test_writing.py", "dask/test_collections.py",
+    "directed/test_containers_fuzz.py", "directed/test_directed.py", "evidence/test_direction.py",
+    "geometry/test_space_parameter.py", "height/test_eigenvectors.py", "height/test_height_mode.py",
+    "io/test_saved_models.py", "mds/test_mds.py", "mds/test_scaling.py", "mds/test_pivots.py",
+    "mds/test_stress.py", "neighbors/test_exact.py", "neighbors/test_kmeans_graph.py",
+    "plot/test_pictures.py", "test_blas_threads.py", "test_explain.py", "test_interrupts.py",
+    "test_package.py", "test_patches_upstream.py", "test_readme.py", "test_validation.py",
+    "tsne/test_tsne.py", "tsne/test_tsne_grid.py", "umap/test_memberships.py",
+    "umap/test_umap_composition.py", "umap/test_umap_fit.py", "umap/test_umap_height.py",
+    "umap/test_umap_sklearn.py", "umap/test_umap_transform.py", "benchmarks/",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        inside = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        if not inside.startswith(LONG) and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.quick)
+
+
 def pytest_ignore_collect(collection_path, config):
     """A run without paths is of the package."""
     if config.args_source is config.ArgsSource.TESTPATHS and collection_path in APART:

@@ -5,9 +5,8 @@ import importlib
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.construct.directed_input import read_directed
-from finsler_ext.construct.readers import read_edge_list
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.directed.read import read_directed
+from finsler_ext.geometry.randers import randers_distances
 
 N = 40
 NAMES = [f"town{i:02d}" for i in range(N)]
@@ -103,12 +102,12 @@ CONTAINERS = {
     "networkx": _networkx,
     "igraph": _igraph,
     "read_directed": lambda D: read_directed(_columns(D)),
-    "read_edge_list": lambda D: read_edge_list(
-        [(NAMES[i], NAMES[j], length) for i, j, length in zip(*edges(D), strict=True)]
-    ),
+    "tuples": lambda D: [
+        (NAMES[i], NAMES[j], length) for i, j, length in zip(*edges(D), strict=True)
+    ],
 }
 PACKAGES = {"polars": "polars", "igraph": "igraph", "networkx": "networkx", "pandas": "pandas"}
-NAMED = ("pandas", "polars", "networkx", "igraph", "dict", "read_directed", "read_edge_list")
+NAMED = ("pandas", "polars", "networkx", "igraph", "dict", "read_directed", "tuples")
 
 
 def package_of(container):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.geometry.randers import randers_distances
 
 # Tiny data need not have a height worth reading.
 IGNORED = [

@@ -2,14 +2,15 @@
 
 import threading
 import warnings
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from finsler_ext import FinslerUMAP
-from finsler_ext.layout.umap.descent import UmapDescent
-from finsler_ext.layout.umap.forces import LossShape
-from finsler_ext.layout.umap.schedule import UmapLayout, UmapSchedule
+from finsler_ext.height.acts import Layout, lay_out
+from finsler_ext.umap.kernels import LossShape, UmapDescent
+from finsler_ext.umap.layout import UmapActs
 
 # Fits of a few epochs need not have a height worth reading.
 SMALL_DRIFT_WARNING = "ignore:With omega_norm:UserWarning"
@@ -19,15 +20,31 @@ def quick(**kwds):
     return FinslerUMAP(**({"random_state": 0, "n_epochs": 30} | kwds))
 
 
+class Optimized(NamedTuple):
+    """A layout, and copies of it after the epochs asked for."""
+
+    layout: Layout
+    kept: list[np.ndarray]
+
+    @property
+    def position(self):
+        return self.layout.position
+
+    @property
+    def loss(self):
+        return self.layout.loss
+
+
 def optimize_layout(
-    position, graph, *, omega_norm, hold_height=True, keep_epochs=(), callback=None, **options
-) -> UmapLayout:
+    position, graph, *, omega_norm, mode="held", potential=None, keep_epochs=(), callback=None,
+    **options,
+) -> Optimized:  # fmt: skip
     """Move positions down the loss of a graph, in their frame; options of the shape and descent."""
     shape = LossShape(**{name: options.pop(name) for name in LossShape._fields if name in options})
-    height = "held" if hold_height else "free"
     descent = UmapDescent(graph, shape, **options)
-    schedule = UmapSchedule(descent, position, height=height, find_axis=False)
-    return schedule.at(omega_norm, keep_epochs=keep_epochs, callback=callback)
+    acts = UmapActs(descent, position, keep_epochs=keep_epochs, callback=callback)
+    layout = lay_out(acts, omega_norm, mode=mode, potential=potential, find_axis=False)
+    return Optimized(layout, acts.shown(layout))
 
 
 def global_state():

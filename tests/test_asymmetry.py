@@ -10,12 +10,12 @@ import scipy.sparse
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
-from finsler_ext.construct.gradient_share import CyclicWarning, warn_of_cycles
-from finsler_ext.construct.symmetry import is_directed, is_symmetric
-from finsler_ext.drift import ChanceWarning, warn_of_chance
+from finsler_ext.directed.symmetry import CyclicWarning, is_directed, is_symmetric
+from finsler_ext.evidence import Evidence
+from finsler_ext.geometry import MATSUMOTO, RANDERS
+from finsler_ext.height.drift import ChanceWarning, warn_of_height
 from finsler_ext.plot import plot_asymmetry
-from finsler_ext.plot.skew import height_words
-from finsler_ext.spaces import MATSUMOTO, RANDERS
+from finsler_ext.plot.inputs import height_words
 
 mpl.use("Agg")
 RNG = np.random.default_rng(0)
@@ -61,7 +61,6 @@ def test_kinds_and_words(estimator):
     assert height_words(model) == "height: sparse above dense"
     model = fitted(estimator, X, local_scale=np.linspace(1, 2, 80))
     assert model.asymmetry_.kind == "scale"
-    assert model.asymmetry_.tolerance < directed.of_scale(None, None).tolerance
     assert height_words(model) == "height: large local scale is high"
 
 
@@ -105,10 +104,38 @@ def test_the_level_of_distances_is_their_potential():
 
 def test_warnings_have_categories():
     """They are told apart by class: words may change."""
+    fidelity = SkewFidelity(0.5, 0.0, 0.0)
     with pytest.warns(ChanceWarning):
-        warn_of_chance(SkewFidelity(0.5, 0.0, 0.0), 0.5)
+        warn_of_height(Evidence("density", p_value=0.01), fidelity, 0.5)
+    cyclic = Evidence("distances", p_value=0.01, gradient_share=0.1, cyclic=1.0)
     with pytest.warns(CyclicWarning):
-        warn_of_cycles(0.1)
+        warn_of_height(cyclic, fidelity, 0.5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("unknown", [np.inf, np.nan])
+def test_symmetry_of_matrices_with_unknown_pairs(form, unknown):
+    """An asymmetric matrix that contained inf was called symmetric."""
+    symmetric = (D + D.T) / 2
+    for matrix, expected in ((symmetric, True), (D, False)):
+        matrix = matrix.copy()
+        matrix[3, 5] = matrix[5, 3] = unknown
+        assert is_symmetric(form(matrix)) is expected
+    symmetric[3, 5] = unknown
+    assert not is_symmetric(form(symmetric))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rank_does_not_depend_on_the_order_of_rows(seed):
+    """Each pair counted in one orientation only: 0.73 and 0.89, nan and 0.86."""
+    chain = np.triu(np.ones((30, 30)), 1) + 2.0 * np.tril(np.ones((30, 30)), -1)
+    order = np.random.default_rng(seed).permutation(30)
+    for distances in (chain, D[:30, :30]):
+        places = PLACES[:30] + np.arange(30)[:, None] / 10
+        rank = Asymmetry.of_distances(distances).fidelity(places, 0.5).rank
+        permuted = Asymmetry.of_distances(distances[np.ix_(order, order)])
+        assert np.isfinite(rank)
+        assert permuted.fidelity(places[order], 0.5).rank == pytest.approx(rank, abs=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])

@@ -9,10 +9,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.quiver import Quiver
 
-from finsler_ext import FinslerMDS
+from benchmarks.data.digraphs import planted_digraph
+from finsler_ext import FinslerMDS, FinslerUMAP, read_directed
 from finsler_ext.drift_field import fit_drift_field
+from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.plot import plot_drift
-from finsler_ext.spaces.randers import randers_distances
+from tests.directed_data import CONTAINERS, package_of, towns
 
 FIELDS = {
     "constant": lambda y: np.tile([0.2, 0.1], (len(y), 1)),
@@ -131,3 +133,32 @@ def test_the_same_seed_gives_the_same_field():
     Y, D = planted("bent", noise=0.05)
     one, two = (fit_drift_field(Y, distances=D, random_state=3) for _ in range(2))
     assert np.array_equal(one.coefficients, two.coefficients)
+
+
+CONTAINERS_OF_EDGES = ("csr", "pandas, square", "pandas, edges", "dict, edges", "networkx")
+
+
+@pytest.mark.parametrize("container", CONTAINERS_OF_EDGES)
+def test_every_container_has_a_field(container):
+    """fit_drift_field took arrays only, and failed raw on graphs and frames."""
+    package = package_of(container)
+    if package is not None:
+        pytest.importorskip(package)
+    D = towns()
+    Y = np.random.default_rng(0).normal(size=(len(D), 2))
+    expected = fit_drift_field(Y, distances=read_directed(CONTAINERS["csr"](D)).distances)
+    found = fit_drift_field(Y, distances=CONTAINERS[container](D))
+    assert found.coefficients == pytest.approx(expected.coefficients, abs=1e-8)
+
+
+def test_one_way_edges_and_fitted_models_have_a_field():
+    graph, _ = planted_digraph(80, 5, noise=0.0, seed=0)
+    model = FinslerUMAP(metric="precomputed", random_state=0, n_epochs=20).fit(graph)
+    fitted = fit_drift_field(model)
+    given = fit_drift_field(model.embedding_, distances=graph)
+    assert np.array_equal(fitted.coefficients, given.coefficients)
+    with pytest.raises(ValueError, match="79 rows, the data has 80 points"):
+        fit_drift_field(model.embedding_[:79], distances=graph)
+    plot_drift(model)
+    plot_drift(model.embedding_, distances=graph)
+    plt.close("all")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.metrics import density_height, neighborhood_preservation, skew_fidelity
-from finsler_ext.spaces.randers import randers_distances
 
 RNG = np.random.default_rng(0)
 GRAPH = scipy.sparse.random_array((50, 50), density=0.2, rng=RNG, format="csr")

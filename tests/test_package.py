@@ -34,14 +34,14 @@ def test_unknown_names_are_attribute_errors():
 
 def test_a_second_process_reuses_the_compiled_kernel(tmp_path):
     code = (
-        "from finsler_ext.layout.umap.sgd import step_kernel;"
-        "from finsler_ext.layout.umap.descent import UmapDescent;"
-        "from finsler_ext.layout.umap.forces import LossShape;"
+        "from finsler_ext.umap.kernels import step_kernel;"
+        "from finsler_ext.umap.kernels import UmapDescent;"
+        "from finsler_ext.umap.kernels import LossShape;"
         "import numpy as np, scipy.sparse;"
         "graph, shape = scipy.sparse.csr_array(np.eye(3)), LossShape(1.0, 1.0);"
         "descent = UmapDescent(graph, shape, n_epochs=1, seed=0);"
         "descent.run(np.zeros((3, 2)), range(1), omega_norm=0.5);"
-        "from finsler_ext.spaces import RANDERS;"
+        "from finsler_ext.geometry import RANDERS;"
         "stats = step_kernel(RANDERS.forward, 2).stats; print(sum(stats.cache_hits.values()))"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0"
@@ -52,7 +52,7 @@ def test_demo_draws_a_picture_and_says_what_the_height_carries(tmp_path, capsys)
     picture = tmp_path / "digits.png"
     assert main(["demo", "-o", str(picture)]) == 0
     printed = capsys.readouterr().out
-    assert "orders 8" in printed
+    assert "orders 9" in printed
     assert picture.stat().st_size > 20_000
 
 

@@ -9,7 +9,8 @@ from scipy.stats import spearmanr
 
 import finsler_ext.scanpy as fsc
 from finsler_ext import FinslerUMAP
-from finsler_ext._anndata import read_transitions, stored_neighbors
+from finsler_ext.directed.anndata import read_transitions
+from finsler_ext.directed.read import read_anndata
 
 anndata = pytest.importorskip("anndata")
 
@@ -54,7 +55,7 @@ def developing():
 
 
 def test_stored_neighbours_are_read_as_they_are(cells):
-    indices, distances = stored_neighbors(cells, "neighbors")
+    indices, distances = fsc._stored_neighbors(cells, "neighbors")
     D = cells.obsp["distances"].toarray()
     for i in (0, 17, 699):
         assert indices[i, 0] == i
@@ -133,14 +134,15 @@ def test_a_velocity_graph_is_read_as_scvelo_does(developing):
 def test_staying_is_no_transition(developing):
     adata, _, T = developing
     lazy = 0.5 * T + 0.5 * np.eye(150)
-    found, _ = read_transitions(adata, lazy)
-    assert found.toarray() == pytest.approx(0.5 * T)
+    found, _ = read_anndata(adata, lazy)
+    assert found.strengths.toarray() == pytest.approx(0.5 * T)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda a: fsc.umap(a, use_rep="X_scvi"), "X_scvi"),
+        (fsc.umap, r"neither neighbours nor X_pca\. Run sc\.pp\.neighbors or sc\.pp\.pca first"),
         (lambda a: fsc.umap(a, neighbors_key="mine"), "sc.pp.neighbors"),
         (lambda a: fsc.tsne(a, use_rep="X_scvi"), "X_scvi"),
         (lambda a: fsc.velocity(a), "velocity_graph"),
@@ -162,14 +164,14 @@ def test_stored_neighbours_keep_their_number(cells):
 
 
 def test_a_cell_with_few_neighbours_does_not_cut_the_others(cells):
-    want, lengths = stored_neighbors(cells, "neighbors")
+    want, lengths = fsc._stored_neighbors(cells, "neighbors")
     cells = cells.copy()
     stored = cells.obsp["distances"].tolil()
     lost = want[5, 4:]
     stored[5, lost] = 0.0
     cells.obsp["distances"] = stored.tocsr()
     cells.obsp["distances"].eliminate_zeros()
-    indices, distances = stored_neighbors(cells, "neighbors")
+    indices, distances = fsc._stored_neighbors(cells, "neighbors")
     others = np.arange(len(want)) != 5
     assert np.array_equal(indices[others], want[others])
     assert np.array_equal(distances[others], lengths[others])

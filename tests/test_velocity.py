@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 import finsler_ext.scanpy as fsc
 
 sys.path.insert(0, str(Path(__file__).parent))
-from velocities import SHAPES, developing_cells
+from velocities import SHAPES, developing_cells, velocity_graph
 
 
 def fall(shape, n, seed, noise, crowding=1.0, **parameters):
@@ -26,6 +26,30 @@ def fall(shape, n, seed, noise, crowding=1.0, **parameters):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cells_run_down_branches(shape):
     assert fall(shape, 300, seed=5, noise=1.0) < -0.9
+
+
+def test_evidence_is_that_of_the_velocities():
+    """Transitions of shuffled velocities look as directed as those of real ones."""
+    rng = np.random.default_rng(0)
+    X, _, _ = developing_cells("line", 150, 5)
+    V = X[:, [1, 0, *range(2, X.shape[1])]]  # turns from cell to cell, and has a potential
+    found = []
+    for velocities in (V, rng.permutation(V)):
+        graph = velocity_graph(X, velocities)
+        obsm = {"X_pca": X, "velocity_pca": velocities}
+        cells = SimpleNamespace(
+            n_obs=150, obsm=obsm, obs={}, obsp={}, uns={"velocity_graph": graph}
+        )
+        fsc.velocity(cells, n_epochs=20)
+        found.append(cells.uns["finsler_velocity"]["evidence"])
+    real, shuffled = found
+    assert real["kind"] == "velocities"
+    assert real["p_value"] < 0.05
+    assert shuffled["p_value"] > 0.05
+    cells = SimpleNamespace(n_obs=150, obsm={}, obs={}, obsp={}, uns={"velocity_graph": graph})
+    fsc.velocity(cells, n_epochs=20)
+    alone = cells.uns["finsler_velocity"]["evidence"]
+    assert "not tested: transition probabilities" in alone["verdict"]
 
 
 # what the docstring says was measured; other seeds than those the default was chosen on (10, 11)

@@ -6,7 +6,7 @@ Some are generated, some come with scikit-learn; the others are npz files in ``-
 environment variable FINSLER_DATA. MNIST and its relatives are also read from their publishers'
 files, and fetched from OpenML if there are none. Nothing is replaced silently: what is missing is
 named, with the way to get it. README.md in this folder says which of the paper's sets were at hand;
-``python -m benchmarks.data`` looks which are.
+``python -m benchmarks.paper.data_sets`` looks which are.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.data import files
 from benchmarks.data.dataset import Dataset, class_numbers
-from finsler_ext.construct.readers import complete_paths, read_transition_probabilities
+from finsler_ext import read_directed
+from finsler_ext.directed.data import complete_paths
 
 __all__ = ["load_blogs", "load_direct_flights", "load_flights", "load_morse", "load_velocity"]
 
@@ -76,7 +77,7 @@ def load_velocity(data_dir: str | None) -> Dataset:
     route = "T and latent_time, by scvelo from scvelo.datasets.dentategyrus()"
     keys = ("T", "latent_time")
     stored = files.read(VELOCITY, data_dir, keys, optional=("y",), route=route)
-    D = complete_paths(read_transition_probabilities(stored["T"]))
+    D = complete_paths(read_directed(stored["T"], values="transitions").distances)
     files.check_distances(VELOCITY, "T", D)
     # Cells whose time is not known are nan.
     files.check_rows(VELOCITY, len(D), finite=False, latent_time=stored["latent_time"])

@@ -14,7 +14,7 @@ from finsler_ext.plot import plot_map, plot_profile
 
 X, digit = load_digits(return_X_y=True)
 model = FinslerUMAP(omega_norm=0.5, random_state=0).fit(X)
-print(model.skew_fidelity_)
+print(model.evidence_)
 
 # %%
 # The same map twice: coloured by the digit, and coloured by the height. The title says how far the

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext import FinslerUMAP, read_directed
-from finsler_ext.construct.gradient_share import CyclicWarning
+from finsler_ext.directed.symmetry import CyclicWarning
 from finsler_ext.plot import plot_map, plot_profile
 
 rng = np.random.default_rng(0)
@@ -31,7 +31,7 @@ print(f"{np.count_nonzero(synapses)} connections between {len(layer)} neurons")
 # their asymmetry; `fit` warns of that, and the warning is silenced here because we have read it.
 
 warnings.simplefilter("ignore", CyclicWarning)
-data = read_directed(scipy.sparse.csr_matrix(synapses.astype(float)), weights="strength")
+data = read_directed(scipy.sparse.csr_matrix(synapses.astype(float)), values="strength")
 model = FinslerUMAP(metric="precomputed", omega_norm=0.9, random_state=0).fit(data)
 print(f"share of the asymmetry that a height can show: {model.gradient_share_:.2f}")
 for name, height in zip(

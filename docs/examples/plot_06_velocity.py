@@ -40,9 +40,9 @@ rows = np.repeat(np.arange(n), 15)
 T = scipy.sparse.csr_matrix((likely.ravel(), (rows, neighbors.ravel())), shape=(n, n))
 
 # %%
-# ``weights="transitions"`` turns a probability p into the length −log p.
+# ``values="transitions"`` turns a probability p into the length −log p.
 
-data = read_directed(T, weights="transitions")
+data = read_directed(T, values="transitions")
 model = FinslerUMAP(metric="precomputed", n_neighbors=8, random_state=0).fit(data)
 rank = spearmanr(model.embedding_[:, 2], time).statistic
 print(f"rank correlation between height and time: {rank:.2f}")

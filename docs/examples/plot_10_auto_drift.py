@@ -25,7 +25,7 @@ for trial in trials:
     print(trial)
 
 # %%
-# The fidelity of the height for fixed drifts. 0.5 is chance.
+# How well the height fits the data it was made from, for fixed drifts.
 
 drifts = [0.01, 0.1, 0.3, 0.5, 0.7, 0.9]
 signs = [
@@ -35,5 +35,5 @@ figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.plot(drifts, signs, "o-")
 ax.axhline(0.5, color="0.5", linestyle="--")
 ax.axvline(model.omega_norm_, color="C1", label="chosen by auto")
-ax.set(xlabel="omega_norm", ylabel="share of pairs ordered correctly")
+ax.set(xlabel="omega_norm", ylabel="share of pairs of the data in order")
 ax.legend()

@@ -16,7 +16,7 @@ X, digit = load_digits(return_X_y=True)
 X, digit = X[:800], digit[:800]
 model = FinslerTSNE(omega_norm=0.5, random_state=0).fit(X)
 other = FinslerTSNE(omega_norm=0.9, random_state=0).fit(X)
-print(model.skew_fidelity_)
+print(model.evidence_)
 same = np.array_equal(np.asarray(model.embedding_)[:, :2], np.asarray(other.embedding_)[:, :2])
 print("the map does not depend on the drift:", same)
 

@@ -1,40 +1,67 @@
-"""Reading directed data: a square matrix of costs, or an edge list."""
+"""Reading directed data: a square matrix of costs, or an edge list.
+
+Which of the two a text file is, and what names its points, follows from rules that a person can
+state (`finsler-ext embed --help`); the reading is printed.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from finsler_ext.cli.messages import UsageError
 from finsler_ext.cli.tables import (
     format_of,
     load_npy,
     load_npz,
     load_parquet,
     npz_label,
-    read_anndata,
+    open_h5ad,
 )
-from finsler_ext.cli.text import MISSING, is_number, numbers_of, read_cells
-from finsler_ext.cli.usage import UsageError, listed
-
-__all__ = ["Directed", "read_directed"]
+from finsler_ext.cli.text import is_missing, is_number, is_text, numbers_of, read_cells
 
 # A dense matrix of more rows than this does not fit into memory.
 MOST_ROWS = 20_000
-# As many lines as columns, all numbers, and more columns than this: a matrix, whatever the header.
-# As in `finsler_ext.construct.frames`, which a command that reads a table does not import.
-MOST_EDGE_COLUMNS = 4
+# Points that an embedding needs; a table of 2 or 3 columns is no matrix.
+FEWEST = 4
+# FinslerMDS embeds distances between all pairs. FinslerUMAP, which embeds neighbours, is proposed
+# where most edges have no way back, or nodes are many.
+MOSTLY_ONE_WAY, MOST_MDS_NODES = 0.5, 5000
 
 
 class Directed(NamedTuple):
-    """Directed costs, nan or absent where unknown; and how a file without names was read."""
+    """Directed data (a `DirectedData`), names of its rows, and labels."""
 
-    D: Any
+    data: Any
     rows: list
-    label: np.ndarray | None
-    how: str = ""
+    label: np.ndarray | None = None
+
+    @property
+    def D(self):
+        """Directed distances, nan or absent where unknown."""
+        return self.data.distances
+
+    def method(self) -> tuple[str, str]:
+        """The estimator for such data, and why, if it is not the usual one."""
+        from finsler_ext.directed.digraph import is_digraph
+
+        if self.data.strengths is not None:
+            return (
+                "umap",
+                "strengths and transitions say who is near, and not how far apart all are",
+            )
+        if scipy.sparse.issparse(self.D) and is_digraph(self.D):
+            one_way = self.data.one_way_share
+            if one_way > MOSTLY_ONE_WAY:
+                return "umap", f"{100 * one_way:.0f} % of the edges are one-way"
+            if len(self.rows) > MOST_MDS_NODES:
+                return "umap", f"{len(self.rows)} nodes are many"
+        return "mds", ""
 
     @property
     def n_known(self) -> int:
@@ -52,16 +79,16 @@ def read_directed(path: Path, options) -> Directed:
     if kind in ("csv", "tsv"):
         data = _from_text(path, options)
     elif kind == "parquet":
-        data = _from_parquet(path, options)
+        columns, rows = load_parquet(path)
+        data = _from_frame(path, columns, None if rows is None else rows.tolist(), options)
     elif kind == "h5ad":
-        data = _from_h5ad(path, options)
-    elif kind == "npz":
-        data = _from_npz(path, options)
+        data = _read(path, open_h5ad(path), "", weight=options.weight)
     else:
-        data = _from_array(path, load_npy(path), options)
-    _check_size(path, len(data.rows))
-    if len(data.rows) < 4:
-        raise UsageError(f"{path} has {len(data.rows)} points; an embedding needs at least 4")
+        data = _from_array(path, kind, options)
+    if len(data.rows) < FEWEST:
+        raise UsageError(
+            f"{path} has {len(data.rows)} points; an embedding needs at least {FEWEST}"
+        )
     if data.n_known == 0:
         raise UsageError(f"{path} has no distance between any two points")
     values = data.D.data if scipy.sparse.issparse(data.D) else data.D
@@ -71,145 +98,170 @@ def read_directed(path: Path, options) -> Directed:
 
 
 def _check_options(path: Path, kind: str, options) -> None:
-    for name in ("metric", "drop", "drop_missing", "standardize"):
+    for name in ("metric", "drop", "drop_missing", "standardize", "index"):
         if getattr(options, name):
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for rows of points; it has no meaning with --directed")
     if options.array and kind != "npz":
         raise UsageError(f"--array names an array of an npz file; {path} is {kind}")
+    if options.header is not None and kind not in ("csv", "tsv"):
+        raise UsageError(f"--header and --no-header are for csv and tsv files; {path} is {kind}")
     if options.label is not None and kind != "npz":
         raise UsageError("--label with --directed needs an npz file with an array of that name")
 
 
-def _door(path: Path, function, *arguments, **keywords):
+def _call_reader(path: Path, reader, *arguments, **keywords):
     """Call a reader of the package; its errors name the options of the command."""
     try:
-        return function(*arguments, **keywords)
-    except ValueError as error:
-        named = str(error)
-        for name in ("source", "target", "weights", "weight"):
-            named = named.replace(f"{name}=", f"--{name} ")
-        raise UsageError(f"{path}: {named}") from None
+        return reader(*arguments, **keywords)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        text = re.sub(r"finsler_ext\.read_directed\(\w+, (.*?)\)", r"\1", text)
+        text = re.sub(r"\b(source|target|weight|values)=", r"--\1 ", text)
+        raise UsageError(f"{path}: {text}") from None
 
 
 def _said(options) -> dict:
     """What the user says about the columns of an edge list."""
-    return {name: getattr(options, name) for name in ("source", "target", "weight", "weights")}
+    return {name: getattr(options, name) for name in ("source", "target", "weight", "values")}
 
 
-def _from_columns(path: Path, columns: dict, options) -> Directed:
-    from finsler_ext.construct.edge_lists import read_columns
+def _read(path: Path, data, how: str, **said) -> Directed:
+    """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
+    from finsler_ext.directed.read import read_directed as read
 
-    matrix, names = _door(path, read_columns, columns, **_said(options))
-    return Directed(matrix, names, None)
-
-
-def _from_matrix(path: Path, matrix, rows, options, how: str = "") -> Directed:
-    """A square matrix; its numbers may be strengths."""
-    from finsler_ext.construct.directed_input import read_directed as read
-
-    _check_size(path, matrix.shape[0])
-    found = _door(path, read, matrix, **_said(options)).distances
-    if not scipy.sparse.issparse(found):
-        found = np.where(np.isinf(found), np.nan, found.astype(np.float64, copy=False))
-    return Directed(found, list(range(found.shape[0])) if rows is None else list(rows), None, how)
+    return _directed(_call_reader(path, read, data, **said), how)
 
 
-def _from_npz(path: Path, options) -> Directed:
-    matrix, others = load_npz(path, options.array, "D")
-    data = _from_array(path, matrix, options)
+def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> Directed:
+    from finsler_ext.directed.read import read_frame
+
+    return _directed(_call_reader(path, read_frame, columns, rows, **_said(options)), how)
+
+
+def _directed(found, how: str) -> Directed:
+    D = found.distances
+    if not scipy.sparse.issparse(D):
+        D = np.where(np.isposinf(D), np.nan, D.astype(np.float64, copy=False))
+    names = list(range(D.shape[0])) if found.names is None else list(found.names)
+    return Directed(replace(found, distances=D, how=how or found.how), names)
+
+
+def _from_array(path: Path, kind: str, options) -> Directed:
+    others: dict = {}
+    if kind == "npz":
+        matrix, others = load_npz(path, options.array, "D")
+    else:
+        matrix = load_npy(path)
+    if matrix.shape[0] == matrix.shape[1]:
+        _check_size(path, matrix.shape[0])
+        data = _read(path, matrix, "", **_said(options))
+    elif scipy.sparse.issparse(matrix) or matrix.shape[1] not in (2, 3):
+        raise _neither(path, *matrix.shape)
+    else:
+        ends = matrix[:, :2]
+        if not np.isfinite(ends).all() or (ends != np.round(ends)).any():
+            raise UsageError(f"{path}: the first two columns of an edge list must be whole numbers")
+        cells = [*ends.T.astype(np.int64), *matrix.T[2:]]
+        data = _without_header(path, cells, options)
     names = others.get("names")
     if names is not None and names.shape == (len(data.rows),):
-        data = data._replace(rows=[str(name) for name in names], how="")
+        rows = [str(name) for name in names]
+        data = data._replace(data=replace(data.data, names=rows, how=""), rows=rows)
     if options.label is not None:
-        label = npz_label(path, options.label, others, len(data.rows))
-        data = data._replace(label=label)
+        data = data._replace(label=npz_label(path, options.label, others, len(data.rows)))
     return data
 
 
-def _from_array(path: Path, matrix, options) -> Directed:
-    if matrix.shape[0] == matrix.shape[1]:
-        return _from_matrix(path, matrix, None, options)
-    if scipy.sparse.issparse(matrix) or matrix.shape[1] not in (2, 3):
-        raise _neither(path, *matrix.shape)
-    ends = matrix[:, :2]
-    if not np.isfinite(ends).all() or (ends != np.round(ends)).any():
-        raise UsageError(f"{path}: the first two columns of an edge list must be whole numbers")
-    columns: dict[str, Any] = dict(zip(("source", "target"), ends.T.astype(np.int64), strict=True))
-    if matrix.shape[1] == 3:
-        columns["weight"] = matrix[:, 2]
-    data = _from_columns(path, columns, options)
-    return data._replace(how=_without_header(columns))
+def _without_header(path: Path, cells: list, options) -> Directed:
+    """An edge list by the order of its columns."""
+    order = ["source", "target", "length"][: len(cells)]
+    how = f"an edge list without a header, in the order {', '.join(order)}, the first edge from "
+    how += f"{cells[0][0]} to {cells[1][0]}"
+    columns = dict(zip(("source", "target", "weight"), cells, strict=False))
+    return _from_frame(path, columns, None, options, how)
 
 
-def _without_header(columns: dict) -> str:
-    source, target = columns["source"][0], columns["target"][0]
-    order = ", ".join("length" if name == "weight" else name for name in columns)
-    return (
-        f"an edge list without a header, in the order {order}: {len(columns['source'])} edges, the "
-        f"first from {source} to {target}"
-    )
-
-
-def _from_parquet(path: Path, options) -> Directed:
-    from finsler_ext.construct.frames import read_frame
-
-    columns, rows = load_parquet(path)
-    rows = None if rows is None else rows.tolist()
-    found = _door(path, read_frame, columns, rows, **_said(options))
-    names = list(range(found.distances.shape[0])) if found.names is None else found.names
-    return Directed(found.distances, names, None)
-
-
-def _from_h5ad(path: Path, options) -> Directed:
-    from finsler_ext.construct.directed_input import read_directed as read
-
-    adata = read_anndata(path)
-    found = _door(path, read, adata, weight=options.weight)
-    return Directed(found.distances, found.names or [], None)
+# ------------------------------------------------------------------ text
 
 
 def _from_text(path: Path, options) -> Directed:
     lines = [cells for _, cells in read_cells(path)]
     if not lines:
         raise UsageError(f"{path} is empty")
-    if not _is_named_matrix(lines, options) and _has_edge_header(lines, options):
+    n, width = len(lines), len(lines[0])
+    matrix = _matrix_names(path, lines, options.header)
+    edges = _has_edge_header(lines, options)
+    if edges and (matrix is None or not _surely_matrix(matrix, width)):
         header = lines[0]
         twice = [name for name in header if header.count(name) > 1]
         if twice:
             raise UsageError(f"{path} has several columns {twice[0]!r}; rename them")
         return _edges(path, header, lines[1:], options)
-    found = _matrix(path, lines, options)
-    if found is not None:
-        return found
-    width = len(lines[0])
+    if matrix is not None and width >= FEWEST:
+        return _matrix(path, lines, matrix, options)
     if width not in (2, 3):
-        raise _neither(path, len(lines), width)
-    if width == 3 and len(lines) > 1 and _is_text(lines[0][2]) and not _is_text(lines[1][2]):
+        raise _neither(path, n, width)
+    if n > 1 and any(is_text(a) and not is_text(b) for a, b in zip(*lines[:2], strict=True)):
         return _edges(path, lines[0], lines[1:], options)  # says that it knows no such columns
-    names = ["source", "target", "weight"][:width]
-    data = _edges(path, names, lines, options)
-    first = {name: [cell] * len(lines) for name, cell in zip(names, lines[0], strict=True)}
-    return data._replace(how=_without_header(first))
+    cells: list[Any] = list(zip(*lines, strict=True))
+    if width == 3:
+        cells[2] = _edge_lengths(path, cells[2])
+    return _without_header(path, cells, options)
 
 
-def _is_text(cell: str) -> bool:
-    return not is_number(cell) and cell.lower() not in MISSING
+class _Names(NamedTuple):
+    """What names the points of a square matrix."""
+
+    columns: list[str] | None
+    rows: list[str] | None
 
 
-def _is_named_matrix(lines, options) -> bool:
-    """Whether nodes called source and target, or u and v, are those of a square matrix."""
+def _matrix_names(path: Path, lines, header: bool | None) -> _Names | None:
+    """The names of a square matrix of numbers; None if the lines are no such matrix."""
     n, width = len(lines), len(lines[0])
-    if options.source is not None or options.target is not None or n not in (width, width + 1):
-        return False
-    named = n == width and {line[0] for line in lines[1:]} == set(lines[0][1:])
-    body = [line[1:] for line in lines[1:]] if n == width else lines[1:]
-    return named or (width > MOST_EDGE_COLUMNS and _all_numbers(body))
+    first, side = lines[0], [line[0] for line in lines]
+    corner = first[0] == ""
+    if n == width and n > 1:
+        named = header
+        if named is None:
+            named = any(map(is_text, first[1:])) or any(map(is_text, side[1:]))
+            if not named and corner:
+                named = _corner_says_names(path, lines)
+        if named:
+            body = [line[1:] for line in lines[1:]]
+            return _Names(first[1:], side[1:]) if _all_numbers(body) else None
+        return _Names(None, None) if _all_numbers(lines) else None
+    if n == width + 1 and _all_numbers(lines[1:]) and (header or any(map(is_text, first))):
+        return _Names(first, None)
+    if n + 1 == width and not header and any(map(is_text, side)):
+        return _Names(None, side) if _all_numbers([line[1:] for line in lines]) else None
+    return None
+
+
+def _corner_says_names(path: Path, lines) -> bool:
+    """Whether numbers around an empty first cell are names, and not distances."""
+    first, side = lines[0][1:], [line[0] for line in lines[1:]]
+    alike = set(first) == set(side) and len(set(first)) == len(first)
+    empty_diagonal = all(is_missing(line[place]) for place, line in enumerate(lines))
+    if alike and empty_diagonal:
+        raise UsageError(
+            f"{path}: the first cell is empty, and so is the diagonal; say --header if the first "
+            "line and the first column are names, or --no-header if they are distances"
+        )
+    return alike or not empty_diagonal
+
+
+def _surely_matrix(names: _Names, width: int) -> bool:
+    """Whether nodes called source and target, or u and v, are those of a square matrix."""
+    if names.rows is None:
+        return names.columns is not None and width > FEWEST
+    return names.columns is not None and set(names.rows) == set(names.columns)
 
 
 def _has_edge_header(lines, options) -> bool:
     """Whether the first line names a source and a target, and is not an edge between such nodes."""
-    from finsler_ext.construct.edge_lists import find_ends
+    from finsler_ext.directed.edge_lists import find_ends
 
     header = lines[0]
     if options.source is not None or options.target is not None:
@@ -228,16 +280,16 @@ def _has_edge_header(lines, options) -> bool:
 
 
 def _edges(path: Path, header, lines, options) -> Directed:
-    from finsler_ext.construct.edge_lists import choose_length, find_ends
+    from finsler_ext.directed.edge_lists import choose_length, find_ends, read_columns
 
-    ends = _door(path, find_ends, header, options.source, options.target)
+    ends = _call_reader(path, find_ends, header, options.source, options.target)
     columns: dict[str, Any] = dict(zip(header, zip(*lines, strict=True), strict=True))
     if ends is not None and lines:
         others = [name for name in header if name not in ends]
-        length = _door(path, choose_length, others, options.weight, options.weights)
+        length = _call_reader(path, choose_length, others, options.weight, options.values)
         if length is not None:
             columns[length] = _edge_lengths(path, columns[length])
-    return _from_columns(path, columns, options)
+    return _directed(_call_reader(path, read_columns, columns, **_said(options)), "")
 
 
 def _edge_lengths(path: Path, cells) -> np.ndarray:
@@ -248,58 +300,45 @@ def _edge_lengths(path: Path, cells) -> np.ndarray:
     return lengths
 
 
-def _matrix(path: Path, lines, options) -> Directed | None:
-    """The data if the lines are a square matrix, with or without names; or None."""
-    n, width = len(lines), len(lines[0])
-    if n == width and _all_numbers(lines):
-        how = "a square matrix without names, rows being sources"
-        return _parsed(path, lines, None, None, options)._replace(how=how)
-    if n == width and n > 1:  # names in the first line and in the first column
-        rows, body = [line[0] for line in lines[1:]], [line[1:] for line in lines[1:]]
-        if _all_numbers(body):
-            return _parsed(path, body, rows, lines[0][1:], options)
-    if n == width + 1 and _all_numbers(lines[1:]):  # names in the first line
-        return _parsed(path, lines[1:], None, lines[0], options)
-    if n + 1 == width and _all_numbers([line[1:] for line in lines]):  # in the first column
-        rows = [line[0] for line in lines]
-        return _parsed(path, [line[1:] for line in lines], rows, None, options)
-    return None
-
-
 def _all_numbers(lines) -> bool:
-    return all(is_number(cell) or cell.lower() in MISSING for line in lines for cell in line)
+    return all(is_number(cell) or is_missing(cell) for line in lines for cell in line)
 
 
-def _parsed(path: Path, lines, rows, columns, options) -> Directed:
-    """Numbers with their columns in the order of the rows, by name."""
-    _check_size(path, len(lines))
-    D = np.empty((len(lines), len(lines)))
-    for place, cells in enumerate(lines):
+def _matrix(path: Path, lines, found: _Names, options) -> Directed:
+    columns, rows = found
+    body = lines if columns is None else lines[1:]
+    body = body if rows is None else [line[1:] for line in body]
+    _check_size(path, len(body))
+    D = np.empty((len(body), len(body)))
+    for place, cells in enumerate(body):
         numbers_of(cells, D[place])
-    for names in (rows, columns):
-        if names is not None and len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+    where = " and ".join(
+        side for side, given in (("line", columns), ("column", rows)) if given is not None
+    )
+    names = f"named by the first {where}" if where else "without names"
+    how = f"a square matrix {names}, rows being sources"
+    if not where:
+        return _read(path, D, how, **_said(options))
+    for given in (rows, columns):
+        if given is not None and len(set(given)) < len(given):
+            twice = next(name for name in given if given.count(name) > 1)
             raise UsageError(f"{path} has several rows or columns {twice!r}; rename them")
-    if rows is not None and columns is not None:
-        lost = [name for name in rows if name not in set(columns)]
-        if lost:
-            raise UsageError(
-                f"{path}: the columns are not named as the rows are; {listed(lost)} "
-                f"{'is a row' if len(lost) == 1 else 'are rows'} and no column"
-            )
-        place_of = {name: place for place, name in enumerate(columns)}
-        D = D[:, [place_of[name] for name in rows]]
-    return _from_matrix(path, D, columns if rows is None else rows, options)
+    by_name = dict(zip(columns or rows or (), D.T, strict=True))
+    return _from_frame(path, by_name, list(by_name) if rows is None else rows, options, how)
 
 
 def _check_size(path: Path, n: int) -> None:
     if n > MOST_ROWS:
-        raise UsageError(f"{path} has {n} points; at most {MOST_ROWS} with --directed")
+        raise UsageError(
+            f"{path} is a matrix of {n} points, at most {MOST_ROWS} are possible; an edge list may "
+            "have more"
+        )
 
 
 def _neither(path: Path, n: int, width: int) -> UsageError:
     return UsageError(
         f"{path} is neither a square matrix nor an edge list: it has {n} lines of {width} cells, "
-        "and no columns called source and target (say which they are with --source and --target). "
-        "If its rows are points, leave --directed out"
+        "and no columns called source and target (say which they are with --source and --target; "
+        "say --header if its first line names the points). If its rows are points, leave "
+        "--directed out"
     )

@@ -15,27 +15,40 @@ import scipy.sparse
 from finsler_ext._files import encodable
 from finsler_ext._progress import LAYOUT, stage
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
-from finsler_ext.cli.interrupts import Interrupts
+from finsler_ext.cli.messages import (
+    NAMES,
+    UsageError,
+    columns_why,
+    note,
+    note_warnings,
+    one_line,
+    shown,
+    verdict,
+)
 from finsler_ext.cli.output import (
     check_model,
     check_output,
     check_plot,
+    coordinate_names,
     label_column,
+    read_places,
+    save_figure,
     write_output,
     write_plot,
 )
-from finsler_ext.cli.stages import CLEAR
-from finsler_ext.cli.tables import UNEQUAL, Table, read_table
-from finsler_ext.cli.usage import NAMES, UsageError, one_line, shown_path
+from finsler_ext.cli.progress import Interrupts
+from finsler_ext.cli.tables import Table, format_of, read_table
 
-__all__ = ["embed"]
-
-DRIFT = 0.5
+DRIFT, COLUMNS = 0.5, 3
 # A layout that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 0.5
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
 # Fewer points than this are embedded by majorisation before one looks at a bar.
 MDS_PATIENCE = 1000
+# Columns whose spreads differ more than this are probably in different units.
+UNEQUAL = 100.0
+# What columns that name the rows are called.
+INDEX_NAMES = ("id", "ids", "index", "row", "rows", "nr", "no", "number", "unnamed: 0")
 # t-SNE works out its error whenever it calls back; now and then is enough for a bar.
 TSNE_STRIDE = 10
 
@@ -45,21 +58,20 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
-    stage(f"reading {shown_path(source)}")
+    stage(f"reading {shown(source)}")
     data = _read(source, options)
-    if isinstance(data, Directed) and data.how:
-        _note(f"read {shown_path(source)}: {data.how}")
-    check_output(output, source)
+    if isinstance(data, Directed):
+        note(f"read {shown(source)}: {data.data}")
+    check_output(output, source, *([] if options.pin is None else [Path(options.pin)]))
     plots = [Path(plot) for plot in options.plot]
     for place, plot in enumerate(plots):
         check_plot(plot, len(data.rows), source, output, *plots[:place])
     if options.save is not None:
         check_model(Path(options.save), source, output, *plots)
-    method = options.method or ("mds" if options.directed else "umap")
+    method = options.method or _proposed_method(data)
     stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
-    from finsler_ext.cli.verdict import columns_why, shown_share, verdict
-    from finsler_ext.drift import check_drift_parameter
+    from finsler_ext.height.drift import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
@@ -78,44 +90,54 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
             raise
         seconds = time.perf_counter() - started
         interrupts.check()
-        stage(f"writing {shown_path(output)}")
-        write_output(output, model.embedding_, data.rows, data.label, options.label)
-        interrupts.written.append(shown_path(output))
+        stage(f"writing {shown(output)}")
+        potential = model.potential_ if options.directed else None
+        write_output(output, model.embedding_, data.rows, data.label, options.label, potential)
+        interrupts.written.append(shown(output))
         title = encodable(f"{source.name}, {NAMES[method]}")
         _draw(model, data, options, title, plots, interrupts)
         if options.save is not None:
             _save(model, data, options)
-            interrupts.written.append(shown_path(options.save))
+            interrupts.written.append(shown(options.save))
     _tell(model, options, caught)
-    fidelity = verdict(model.skew_fidelity_, options.directed)
-    if options.directed:
-        fidelity = f"{fidelity}{shown_share(model)}{columns_why(model)}"
+    said = f"{verdict(model)}{columns_why(model) if options.directed else ''}"
     how = data.how if isinstance(data, Table) else ""
     print(
-        (f"Read {shown_path(source)}: {how}. " if how else "")
+        (f"Read {shown(source)}: {shown(how)}. " if how else "")
         + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
         f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(interrupts.written)}. "
-        f"{fidelity}"
+        f"{said}"
     )
     return 0
 
 
+def _proposed_method(data: Table | Directed) -> str:
+    if isinstance(data, Table):
+        return "umap"
+    method, why = data.method()
+    if why:
+        note(f"{NAMES[method]}, because {why}; --method mds would embed shortest paths")
+    return method
+
+
 def _draw(model, data, options, title: str, plots: list[Path], interrupts: Interrupts) -> None:
     for plot in plots:
-        stage(f"drawing {shown_path(plot)}")
+        stage(f"drawing {shown(plot)}")
         write_plot(plot, model, data.label, options.label, data.rows, title)
-        interrupts.written.append(shown_path(plot))
+        interrupts.written.append(shown(plot))
 
 
 def _tell(model, options, caught) -> None:
     """Notes about names, warnings, and the search for neighbours."""
-    if options.label is not None and label_column(options.label) != options.label:
-        note = f"the label {options.label!r} is column {label_column(options.label)!r}"
-        _note(note)
-    for text in dict.fromkeys(one_line(note.message) for note in caught if _ours(note)):
-        _note(text)
+    from finsler_ext.height.drift import ChanceWarning
+
+    if options.label is not None:
+        written = label_column(options.label, coordinate_names(model.embedding_.shape[1]))
+        if written != options.label:
+            note(f"the label {options.label!r} is column {written!r}")
+    note_warnings(caught, without=(ChanceWarning,))  # the verdict says it anyway
     if getattr(model, "_knn_search_index", None) is not None:
-        _note(one_line(_search_in_words(model)))
+        note(_search_in_words(model))
 
 
 def _save(model, data: Table | Directed, options) -> None:
@@ -131,22 +153,12 @@ def _save(model, data: Table | Directed, options) -> None:
 
 
 def _read(source: Path, options) -> Table | Directed:
-    if not options.directed:
-        return read_table(source, options)
-    for name in ("header", "index"):
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name} is for rows of points; it has no meaning with --directed")
-    try:
-        return read_directed(source, options)
-    except (TypeError, IndexError, KeyError, AttributeError) as error:
-        raise UsageError(
-            f"{source} cannot be read as directed data: {type(error).__name__}: {error}"
-        ) from None
+    return read_directed(source, options) if options.directed else read_table(source, options)
 
 
 def _check_combinations(options) -> None:
     """Options that have no meaning without others."""
-    for name in ("source", "target", "weight", "weights"):
+    for name in ("source", "target", "weight", "values"):
         if getattr(options, name) is not None and not options.directed:
             raise UsageError(f"--{name} is for directed data; use it with --directed")
     if options.components == 1 and options.plot:
@@ -154,23 +166,11 @@ def _check_combinations(options) -> None:
 
 
 def _search_in_words(model) -> str:
-    from finsler_ext.construct import DirectedNeighbors
-    from finsler_ext.estimators._umap.graph import search_in_words
+    from finsler_ext.neighbors.search import DirectedNeighbors
+    from finsler_ext.umap.graph import search_in_words
 
     found = DirectedNeighbors(model._knn_indices, model._knn_dists, model._knn_search_index)
     return search_in_words(model, model._raw_data, found)
-
-
-def _note(text: str) -> None:
-    clear = CLEAR if sys.stderr.isatty() else ""
-    print(f"{clear}finsler-ext: note: {text}", file=sys.stderr)
-
-
-def _ours(note) -> bool:
-    from finsler_ext.drift import ChanceWarning
-
-    # the verdict says it anyway
-    return issubclass(note.category, UserWarning) and not issubclass(note.category, ChanceWarning)
 
 
 def _size(data: Table | Directed) -> str:
@@ -189,17 +189,24 @@ def _fitted(method: str, data: Table | Directed, options):
         settings["n_components"] = options.components
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
-    X = _directed_input(method, data) if isinstance(data, Directed) else _points(data, options)
+    X = data.data if isinstance(data, Directed) else _points(data, options)
+    pinned = None
+    if options.pin is not None:
+        if method == "mds":
+            raise UsageError("--pin is for umap and tsne; use --method umap")
+        pinned = read_places(Path(options.pin), data.rows, options.components or COLUMNS)
     if method == "umap":
         from finsler_ext import FinslerUMAP
 
-        return FinslerUMAP(tqdm_kwds={"desc": "embedding", **bar}, **settings).fit(X)
+        model = FinslerUMAP(tqdm_kwds={"desc": "embedding", **bar}, **settings)
+        return model.fit(X, pinned=pinned)
     if method == "tsne":
         from finsler_ext import FinslerTSNE
 
         model = FinslerTSNE(callbacks_every_iters=TSNE_STRIDE, **settings)
         with Progress(model.early_exaggeration_iter + model.n_iter, bar) as progress:
-            return model.set_params(callbacks=[progress]).fit(X).set_params(callbacks=None)
+            model.set_params(callbacks=[progress]).fit(X, pinned=pinned)
+        return model.set_params(callbacks=None)
     from finsler_ext import FinslerMDS
 
     stage(LAYOUT)
@@ -230,10 +237,17 @@ def _points(data: Table, options):
         raise UsageError(f"{options.file}: all rows are equal, there is nothing to embed")
     varied = np.flatnonzero(spread > 0)
     small, large = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
-    # pixels share a unit
+    # pixels share a unit, and so do genes
     named = data.columns is not None and not all(name.isdigit() for name in data.columns)
+    named = named and format_of(Path(options.file)) != "h5ad"
+    for column in range(X.shape[1]) if named else ():
+        if _names_rows(data.column(column), X[:, column]):
+            note(
+                f"column {data.column(column)!r} is embedded, and looks as if it named the rows; "
+                f"then use --index {data.column(column)!r}, or leave it out with --drop"
+            )
     if named and spread[large] > UNEQUAL * spread[small]:
-        _note(
+        note(
             f"the spread of column {data.column(large)!r} is "
             f"{spread[large]:.3g}, that of {data.column(small)!r} {spread[small]:.3g}; if their "
             "units differ, use --standardize"
@@ -241,29 +255,17 @@ def _points(data: Table, options):
     return X
 
 
+def _names_rows(name: str, values: np.ndarray) -> bool:
+    """Whether a column counts the rows, or is called like their names and has each number once."""
+    if (np.diff(values) == 1).all():
+        return True
+    called = name.strip().lower() in INDEX_NAMES or name.lower().endswith(("_id", " id"))
+    return called and (values == np.round(values)).all() and len(np.unique(values)) == len(values)
+
+
 def _units(X) -> tuple[np.ndarray, np.ndarray]:
     spread = X.std(axis=0)
     return X.mean(axis=0), np.where(spread > 0, spread, 1.0)
-
-
-def _directed_input(method: str, data: Directed):
-    """The distances with the names of the points; for neighbours, along paths if few are known."""
-    from finsler_ext.construct.readers import (
-        DirectedData,
-        complete_paths,
-        mostly_known,
-        read_matrix,
-    )
-
-    D = data.D
-    if method != "mds":
-        D = read_matrix(D)
-        if not mostly_known(D):
-            D = complete_paths(D)
-            _note(
-                "fewer than half of the pairs are known; neighbours are those along shortest paths"
-            )
-    return DirectedData(D, data.rows)
 
 
 class Progress:
@@ -286,3 +288,28 @@ class Progress:
         if self.bar.n + TSNE_STRIDE > self.total:
             self.bar.reset()
         self.bar.update(TSNE_STRIDE)
+
+
+def demo(options, interrupts: Interrupts) -> int:
+    """scikit-learn's digits, drawn twice."""
+    picture = save_figure(options.output)  # complains now rather than after the work
+    from sklearn.datasets import load_digits
+
+    from finsler_ext import FinslerUMAP
+    from finsler_ext.plot import plot_map
+
+    X, digit = load_digits(return_X_y=True)
+    started = time.perf_counter()
+    model = FinslerUMAP(omega_norm=options.omega_norm, random_state=options.seed).fit(X)
+    seconds = time.perf_counter() - started
+    interrupts.check()
+    with picture(2) as (left, right):
+        plot_map(model, color=digit, label="digit", ax=left).set_title("")
+        plot_map(model, ax=right)
+        left.figure.suptitle(f"scikit-learn's digits, ω = {options.omega_norm:g}")
+    interrupts.written.append(options.output)
+    print(
+        f"Embedded {len(X)} digits in {seconds:.1f} s at omega_norm={options.omega_norm:g}; "
+        f"picture in {shown(options.output)}. {verdict(model)}"
+    )
+    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,11 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from finsler_ext.cli.interrupts import Interrupts
+from finsler_ext.cli.messages import (
+    NAMES,
+    UsageError,
+    listed,
+    needs,
+    note_warnings,
+    one_line,
+    shown,
+    verdict,
+)
 from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
-from finsler_ext.cli.usage import NAMES, UsageError, listed, needs, one_line, shown_path
-
-__all__ = ["embed_large", "transform_large"]
+from finsler_ext.cli.progress import Interrupts
 
 # Options that need the whole file in memory.
 WHOLE = {
@@ -28,6 +34,7 @@ WHOLE = {
     "index": "--index",
     "array": "--array",
     "plot": "--plot",
+    "pin": "--pin",
     "incoming": "--incoming",
 }
 # What Dask says of every connection that breaks is shown only then.
@@ -41,14 +48,13 @@ def embed_large(options, interrupts: Interrupts) -> int:
     if options.save is not None:
         check_model(Path(options.save), source, output)
     _check_options(options)
-    from finsler_ext.cli.verdict import verdict
-    from finsler_ext.drift import check_drift_parameter
+    from finsler_ext.height.drift import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
     model = _model(options)
     with _notes(), _cluster(options) as runner:
-        from finsler_ext.dask.fitting import fit_blocks
+        from finsler_ext.dask.estimators import fit_blocks
 
         blocks, label = _blocks(source, options, runner)
         started = time.perf_counter()
@@ -56,19 +62,19 @@ def embed_large(options, interrupts: Interrupts) -> int:
         fitted = time.perf_counter() - started
         interrupts.check()
         n = _write(model, blocks, output, runner, label)
-        interrupts.written.append(shown_path(output))
+        interrupts.written.append(shown(output))
         if options.save is not None:
             from finsler_ext.io import save
 
             save(model, options.save, about={"columns": blocks.columns})
-            interrupts.written.append(shown_path(options.save))
+            interrupts.written.append(shown(options.save))
     rows = len(model.embedding_)
     of = f"{rows} of the {n} rows" if rows < n else f"{n} rows"
     print(
-        f"Fitted {NAMES[options.method or 'umap']} to {of} of {shown_path(source)} in "
+        f"Fitted {NAMES[options.method or 'umap']} to {of} of {shown(source)} in "
         f"{fitted:.1f} s at omega_norm={model.omega_norm_:.3g}; {n} places written to "
         f"{' and '.join(interrupts.written)} after {time.perf_counter() - started:.1f} s. "
-        f"{verdict(model.skew_fidelity_)}"
+        f"{verdict(model)}"
     )
     return 0
 
@@ -87,10 +93,10 @@ def transform_large(options, interrupts: Interrupts) -> int:
         blocks, label = _blocks(source, options, runner, about.get("columns"))
         started = time.perf_counter()
         n = _write(model, blocks, output, runner, label, known=False)
-        interrupts.written.append(shown_path(output))
+        interrupts.written.append(shown(output))
     print(
-        f"Placed {n} rows among the {len(model.embedding_)} points of {shown_path(options.model)} "
-        f"in {time.perf_counter() - started:.1f} s; written to {shown_path(output)}."
+        f"Placed {n} rows among the {len(model.embedding_)} points of {shown(options.model)} "
+        f"in {time.perf_counter() - started:.1f} s; written to {shown(output)}."
     )
     return 0
 
@@ -98,7 +104,7 @@ def transform_large(options, interrupts: Interrupts) -> int:
 def _files(options) -> tuple[Path, Path]:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.parquet" if options.output is None else options.output)
-    check_large_output(output, source)
+    check_large_output(output, source, *([Path(options.model)] if "model" in options else []))
     return source, output
 
 
@@ -127,7 +133,7 @@ def _sample(options) -> int | str | None:
 @contextmanager
 def _cluster(options) -> Iterator[Any]:
     try:
-        from finsler_ext.dask.runner import ClusterError, Runner, local_cluster
+        from finsler_ext.dask.cluster import ClusterError, Runner, local_cluster
 
         connection = local_cluster(
             options.scheduler, options.workers, options.memory, quiet=not DEBUG
@@ -151,14 +157,11 @@ def _notes() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for line in dict.fromkeys(
-        one_line(note.message) for note in caught if issubclass(note.category, UserWarning)
-    ):
-        print(f"finsler-ext: note: {line}", file=sys.stderr)
+    note_warnings(caught)
 
 
 def _blocks(source: Path, options, runner, columns=None):
-    from finsler_ext.dask.blocks import blocks_of
+    from finsler_ext.dask.cluster import blocks_of
     from finsler_ext.dask.files import open_collection, row_counts
 
     X = open_collection(source)
@@ -179,13 +182,13 @@ def _blocks(source: Path, options, runner, columns=None):
 def _write(model, blocks, output: Path, runner, label, known: bool = True) -> int:
     from tqdm.auto import tqdm
 
-    from finsler_ext.dask.files import write_places
+    from finsler_ext.dask.files import write_embedding
 
     names = coordinate_names(np.asarray(model.embedding_).shape[1])
-    written_as = None if label is None else label_column(label)
+    written_as = None if label is None else label_column(label, names)
     settings = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     with tqdm(total=blocks.n_rows, desc="placing", **settings) as bar:
-        return write_places(
+        return write_embedding(
             model,
             blocks,
             output,

@@ -1,69 +1,152 @@
-"""Options of ``finsler-ext transform`` and ``--dask``; importing this takes no time."""
+"""The options of all commands; importing this takes no time."""
 
 from __future__ import annotations
 
 import argparse
 
-__all__ = ["add_dask", "add_sample", "add_talk", "add_transform"]
+from finsler_ext import __version__
+from finsler_ext.cli.messages import OneLineParser
 
+DESCRIPTION = "Embed a file, with a picture; place new rows; scikit-learn's digits as a demo."
+RULES = """\
+A csv file is an edge list if its header names a source and a target (from and to, tail and head,
+u and v, origin and destination, pre and post; or --source and --target), or if it has 2 or 3
+columns and no header: source, target, length. Any other file must be a square matrix, rows being
+sources. Its first line and first column are names where they hold text or where the first cell is
+empty, as pandas writes it; a first line of numbers alone is a row unless --header says otherwise.
+Columns are matched to rows by their names. Empty cells, nan and inf are unknown.
+"""
+EMBED = f"""\
+FILE holds one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
+With --directed it holds what it costs to get from one point to another.
+{RULES}
+examples:
+  finsler-ext embed flowers.csv --label species --plot flowers.png
+  finsler-ext embed cells.h5ad --label cluster --plot cells.html
+  finsler-ext embed travel_times.csv --directed --plot times.png
+  finsler-ext embed connectome.csv --directed --values strength
+"""
 TRANSFORM = """\
 Places for the rows of FILE in a model written by `finsler-ext embed --save` or model.save. The
 training points stay where they are, and a row's place does not depend on the other rows. Columns
-are matched by their names where both have names; --standardize of embed is applied again.
+are matched by their names; those that the model does not know are left out. Where file or model
+has no names, columns are matched by their order. --standardize of embed is applied again.
 
 examples:
   finsler-ext embed flowers.csv --label species --save flowers.finsler
-  finsler-ext transform flowers.finsler more_flowers.csv --label species
+  finsler-ext transform flowers.finsler more_flowers.csv --plot more.png
 """
+PLOT = "picture (png, pdf, svg) or page to explore (html); may be given several times"
 
 
-def add_talk(parser) -> None:
-    """How much is said."""
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--quiet", action="store_true", help="say nothing but errors")
-    either.add_argument("--verbose", action="store_true", help="say every step and when it began")
+def parser() -> argparse.ArgumentParser:
+    made = OneLineParser(prog="finsler-ext", description=DESCRIPTION)
+    made.add_argument("--version", action="version", version=f"finsler-ext {__version__}")
+    commands = made.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser("demo", help="embed scikit-learn's digits, with a picture")
+    demo.add_argument("--omega-norm", type=float, default=0.5, help="drift in [0, 1)")
+    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("-o", "--output", default="finsler_digits.png", help="picture to write")
+    _add_verbosity(demo)
+    _add_embed(_command(commands, "embed", "embed a file", EMBED))
+    _add_transform(
+        _command(commands, "transform", "place the rows of a file in a saved model", TRANSFORM)
+    )
+    return made
 
 
-def add_transform(commands) -> None:
-    parser = commands.add_parser(
-        "transform",
-        help="place the rows of a file in a saved model",
-        description=TRANSFORM,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _command(commands, name: str, what: str, description: str) -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    return commands.add_parser(name, help=what, description=description, formatter_class=raw)
+
+
+def _add_embed(embed) -> None:
+    embed.add_argument("file", metavar="FILE")
+    embed.add_argument(
+        "--method",
+        choices=("umap", "tsne", "mds"),
+        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default for directed distances)",
     )
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
-    parser.add_argument("--label", metavar="COLUMN", help="written as it is")
-    parser.add_argument(
-        "--drop", metavar="COLUMN", action="append", default=[], help="leave this column out"
+    embed.add_argument(
+        "--omega-norm",
+        type=_drift,
+        help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
     )
-    parser.add_argument(
-        "--drop-missing", action="store_true", help="leave rows with missing values out"
+    embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
+    _add_columns(embed)
+    embed.add_argument(
+        "--standardize", action="store_true", help="divide each column by its spread first"
     )
-    parser.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="whether the first line of a csv file names the columns",
+    embed.add_argument("--metric", help="distance between rows (default euclidean)")
+    embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
+    embed.add_argument(
+        "--values",
+        choices=("cost", "strength", "transitions"),
+        help="what the numbers of directed data are (default cost: the more, the further)",
     )
-    parser.add_argument("--index", metavar="COLUMN", help="column that names the rows")
-    parser.add_argument("--array", metavar="NAME", help="array of an npz file")
-    parser.add_argument(
+    embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
+    embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
+    embed.add_argument("--weight", metavar="COLUMN", help="of an edge list: length or strength")
+    embed.add_argument(
+        "--components",
+        type=_components,
+        help="columns, the height among them (default 3; mds with --directed chooses 2 or 3)",
+    )
+    embed.add_argument(
+        "--pin", metavar="PLACES", help="csv such as embed writes: rows in it keep their places"
+    )
+    embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
+    embed.add_argument("--seed", type=int, default=0)
+    embed.add_argument(
+        "--sample",
+        metavar="N",
+        type=_rows,
+        help="with --dask: fit to so many rows, or all, and place the others by transform "
+        "(default: all up to a million, 200000 beyond)",
+    )
+    _add_output(embed)
+
+
+def _add_transform(transform) -> None:
+    transform.add_argument("model", metavar="MODEL")
+    transform.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
+    transform.add_argument("--label", metavar="COLUMN", help="written as it is")
+    _add_columns(transform)
+    transform.add_argument(
         "--incoming",
         metavar="FILE2",
         help="for a model of directed distances: FILE holds the distances from new to training "
         "points, FILE2 those from training to new points, both with a row per new point",
     )
-    parser.add_argument(
+    transform.set_defaults(sample=None)
+    _add_output(transform)
+
+
+def _add_columns(command) -> None:
+    """What is taken of a table."""
+    command.add_argument(
+        "--drop", metavar="COLUMN", action="append", default=[], help="leave this column out"
+    )
+    command.add_argument(
+        "--drop-missing", action="store_true", help="leave rows with missing values out"
+    )
+    command.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line of a csv file names the columns, or is a row (default: it is a header "
+        "if it has text above numbers, and a row if it has no text)",
+    )
+    command.add_argument("--index", metavar="COLUMN", help="column that names the rows")
+    command.add_argument("--array", metavar="NAME", help="array of an npz file")
+
+
+def _add_output(command) -> None:
+    command.add_argument(
         "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
     )
-    parser.add_argument("--threads", type=int, default=-1, help="default: all")
-    add_dask(parser)
-    add_talk(parser)
-
-
-def add_dask(parser) -> None:
-    """Options for files that are larger than memory."""
-    group = parser.add_argument_group(
+    command.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
+    command.add_argument("--threads", type=int, default=-1, help="default: all")
+    group = command.add_argument_group(
         "more than memory, more than one machine (needs the extra dask)",
         "FILE is parquet or zarr, the output parquet, zarr or npy",
     )
@@ -73,17 +156,19 @@ def add_dask(parser) -> None:
     group.add_argument("--scheduler", metavar="ADDRESS", help="on the cluster of this scheduler")
     group.add_argument("--workers", type=int, metavar="N", help="processes started here")
     group.add_argument("--memory", metavar="LIMIT", help="of each of them, such as 2GB")
-    group.set_defaults(sample=None)
+    _add_verbosity(command)
 
 
-def add_sample(parser) -> None:
-    parser.add_argument(
-        "--sample",
-        metavar="N",
-        type=_rows,
-        help="with --dask: fit to so many rows, or all, and place the others by transform "
-        "(default: all up to a million, 200000 beyond)",
-    )
+def _add_verbosity(command) -> None:
+    either = command.add_mutually_exclusive_group()
+    either.add_argument("--quiet", action="store_true", help="print errors only")
+    either.add_argument("--verbose", action="store_true", help="print every step and when it began")
+
+
+def _components(text: str) -> int:
+    if text.strip().isdigit() and int(text) >= 1:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"a whole number of columns ≥ 1, got {text!r}")
 
 
 def _rows(text: str) -> int | str:
@@ -92,3 +177,10 @@ def _rows(text: str) -> int | str:
     if text.strip().isdigit() and int(text) >= 2:
         return int(text)
     raise argparse.ArgumentTypeError(f"a number of rows, or all; got {text!r}")
+
+
+def _drift(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # "auto"; other words are refused with an explanation

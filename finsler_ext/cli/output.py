@@ -12,28 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from finsler_ext._files import encodable, replaced
-from finsler_ext.cli.header import is_number
-from finsler_ext.cli.labels import colors_of
-from finsler_ext.cli.usage import UsageError, needs
-
-__all__ = [
-    "check_large_output",
-    "check_model",
-    "check_output",
-    "check_plot",
-    "coordinate_names",
-    "label_column",
-    "save_figure",
-    "write_output",
-    "write_plot",
-]
+from finsler_ext.cli.messages import UsageError, needs
+from finsler_ext.cli.tables import colors_of
+from finsler_ext.cli.text import is_number, read_cells
 
 TABLES = ("csv", "parquet", "npy")
 LARGE_TABLES = ("parquet", "zarr", "npy")
 MODELS = ("finsler",)
 PICTURES = ("png", "pdf", "svg", "jpg", "jpeg")
 PAGES = ("html", "htm")
-COORDINATES = ("x", "y", "height")
 # With these a spreadsheet begins a formula; a tab or return in front is skipped by some.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # Inches of one panel, and dots per inch: two panels fill a slide, with letters that can be read.
@@ -70,20 +57,18 @@ def _check_other(path: Path, option: str, *others: Path) -> None:
             raise UsageError(f"{option} {path} is the file {other}; choose another name")
 
 
-def check_output(path: Path, source: Path) -> None:
+def check_output(path: Path, *inputs: Path) -> None:
     suffix = _suffix(path, "--output", TABLES)
-    _check_other(path, "--output", source)
+    _check_other(path, "--output", *inputs)
     if suffix == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise needs("pyarrow", "parquet", f"--output {path}")
 
 
-def check_large_output(path: Path, source: Path) -> None:
+def check_large_output(path: Path, *inputs: Path) -> None:
     """With --dask, where folders are files as well."""
-    if path.is_dir() and path.suffix == ".zarr":
-        _check_other(path, "--output", source)
-        return
-    _suffix(path, "--output", LARGE_TABLES)
-    _check_other(path, "--output", source)
+    if not path.is_dir() or path.suffix != ".zarr":
+        _suffix(path, "--output", LARGE_TABLES)
+    _check_other(path, "--output", *inputs)
 
 
 def check_model(path: Path, *others: Path) -> None:
@@ -97,8 +82,11 @@ def coordinate_names(n_columns: int) -> list[str]:
     return [*few, *(f"map{c}" for c in range(3, n_columns)), "height"]
 
 
-def write_output(path: Path, embedding, rows, label, label_name) -> None:
-    """The table, complete or not at all; see `label_column` for the name of the label."""
+def write_output(path: Path, embedding, rows, label, label_name, potential=None) -> None:
+    """The table, complete or not at all; see `label_column` for the name of the label.
+
+    ``potential`` is one more column, but of npy files, which hold the embedding alone.
+    """
     suffix = path.suffix.lower()
     embedding = np.asarray(embedding)
     with replaced(path) as file:
@@ -106,7 +94,9 @@ def write_output(path: Path, embedding, rows, label, label_name) -> None:
             np.save(file, embedding)
             return
         axes = coordinate_names(embedding.shape[1])
-        names = ["row", *([] if label is None else [label_column(label_name)]), *axes]
+        if potential is not None:
+            axes, embedding = [*axes, "potential"], np.column_stack([embedding, potential])
+        names = ["row", *([] if label is None else [label_column(label_name, axes)]), *axes]
         columns = [_plain(rows), *([] if label is None else [_plain(label)])]
         if suffix == ".parquet":
             import pyarrow
@@ -124,9 +114,35 @@ def write_output(path: Path, embedding, rows, label, label_name) -> None:
             writer.writerows(zip(*columns, strict=True))
 
 
-def label_column(name: str) -> str:
+def read_places(path: Path, rows, n_components: int) -> np.ndarray:
+    """Places by rows, from a table as `write_output` writes it; nan for rows and cells without."""
+    cells = read_cells(path)
+    _, header = next(cells, (0, []))
+    axes = coordinate_names(n_components)
+    given = [name for name in axes if name in header]
+    if "row" not in header or not given:
+        raise UsageError(
+            f"--pin {path}: it needs a column 'row' and some of {', '.join(axes)}; it has "
+            f"{', '.join(header) or 'none'}"
+        )
+    number = {str(_cell(name)): i for i, name in enumerate(_plain(rows))}
+    places = np.full((len(number), n_components), np.nan)
+    for line, found in cells:
+        row = found[header.index("row")]
+        if row not in number:
+            raise UsageError(f"--pin {path}: line {line}: the data has no row {row!r}")
+        for name in given:
+            cell = found[header.index(name)]
+            if cell and not is_number(cell):
+                raise UsageError(f"--pin {path}: line {line}: {name} is {cell!r}, not a number")
+            if cell:
+                places[number[row], axes.index(name)] = float(cell)
+    return places
+
+
+def label_column(name: str, axes: list[str]) -> str:
     """The label's own name, unless a column of the embedding has it."""
-    return f"label_{name}" if name in ("row", *COORDINATES) else encodable(name)
+    return f"label_{name}" if name in ("row", "potential", *axes) else encodable(name)
 
 
 def _plain(values) -> list:
@@ -163,6 +179,7 @@ def _check_package(package: str, extra: str, what: str) -> None:
 
 
 def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
+    """Draw a fitted model, or positions."""
     if path.suffix.lower().lstrip(".") in PAGES:
         from finsler_ext.plot import explore
 
@@ -174,7 +191,8 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     from finsler_ext.plot import plot_map, plot_profile
 
     # Of two columns the height is one: the side view is the map.
-    draw = plot_map if np.shape(model.embedding_)[1] > 2 else plot_profile
+    positions = getattr(model, "embedding_", model)
+    draw = plot_map if np.shape(positions)[1] > 2 else plot_profile
     with save_figure(path)(1 if label is None else 2) as axes:
         if label is not None:
             draw(model, color=colors_of(label), label=label_name, ax=axes[0])

@@ -1,44 +1,109 @@
-"""Reading points: one row per point, from any of the file formats."""
+"""Reading points: one row per point, from any of the file formats; and their labels."""
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.cli.labels import label_values
-from finsler_ext.cli.text import read_text_table
-from finsler_ext.cli.usage import UsageError, listed, needs
-
-__all__ = ["FORMATS", "Table", "format_of", "load_npy", "load_npz", "read_table"]
+from finsler_ext.cli.messages import UsageError, listed, needs
+from finsler_ext.cli.text import has_header, is_number, numbers_of, read_cells
 
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "h5ad")
 # Rows an embedding needs.
 FEWEST = 4
-# Columns whose spreads differ more than this are probably in different units.
-UNEQUAL = 100.0
 # Squares of larger differences overflow in single precision, in which neighbours are searched for.
 LARGEST = 1e18
+# Rows of a text file that are turned into numbers together; more would only take memory.
+CHUNK = 20_000
+# Lines that are looked at to tell a header from a row.
+LOOKED_AT = 1000
+# Columns that a complaint offers to leave out.
+MOST_DROPPED = 8
+# float64 tells whole numbers up to this from their neighbours.
+MOST_EXACT = 2**53
 
 
 class Table(NamedTuple):
     """Points to embed, what names their rows, and what colours them.
 
-    ``columns`` is None where they are numbered from 1: a file of a few bytes may have 2⁴⁰ of them.
-    ``how`` says how a text file was read.
+    X : array or sparse matrix
+    columns : their names; None where they have none and are numbered from 1
+    rows : their names, or their numbers from 0
+    label : one per row, or None
+    how : how a text file was read, in words
+    header : whether a text file has one
+    lines : of a text file, where each row is
+    unused : columns of the file that a model does not know
     """
 
-    X: np.ndarray
+    X: Any
     columns: list[str] | None
     rows: list
     label: np.ndarray | None
     source: str
     how: str = ""
+    header: bool | None = None
+    lines: np.ndarray | None = None
+    unused: tuple[str, ...] = ()
 
     def column(self, number: int) -> str:
         return str(number + 1) if self.columns is None else self.columns[number]
+
+    def place(self, row: int) -> str:
+        return f"row {self.rows[row]}" if self.lines is None else f"line {self.lines[row]}"
+
+
+class Wanted(NamedTuple):
+    """Columns that a command names; ``known`` are those of a model, if it has names."""
+
+    label: str | None
+    row_names: str | None
+    drop: list[str]
+    known: list[str] | None
+
+    def check(self, path, names: list[str], numbered: str = "") -> None:
+        """Complain if a column that was named is not there, or not alone."""
+        single = [name for name in (self.label, self.row_names) if name is not None]
+        for name in [*self.drop, *single]:
+            if name not in names:
+                raise UsageError(f"{path} has no column {name!r}; it has {listed(names)}{numbered}")
+        for name in single:
+            if names.count(name) > 1:
+                count = names.count(name)
+                raise UsageError(f"{path} has {count} columns {name!r}; rename one of them")
+
+    def used(self, path, names: list[str], out: set, named: bool = True) -> list[int]:
+        """Numbers of the columns to embed; ``out`` are the numbers of others."""
+        used = [c for c, name in enumerate(names) if c not in out and name not in self.drop]
+        if self.known is not None and named:
+            used = in_order_of(self.known, path, names, used)
+        if not used:
+            raise UsageError(f"{path}: no column is left to embed")
+        return used
+
+
+def in_order_of(known: list[str], path, names: list[str], used: list[int]) -> list[int]:
+    """Numbers of the columns that a model was fitted to, in its order, by name."""
+    given = [names[c] for c in used]
+    if given == known:
+        return used
+    missing = [name for name in known if name not in given]
+    if missing:
+        raise UsageError(
+            f"{path} has no column {missing[0]!r}, which the model was fitted to "
+            f"({len(missing)} are missing; the file has {listed(given)})"
+        )
+    twice = [name for name in known if given.count(name) > 1 or known.count(name) > 1]
+    if twice:
+        raise UsageError(
+            f"{path} and the model have several columns {twice[0]!r}, in different orders; rename "
+            "them, so that names can tell which is which"
+        )
+    return [used[given.index(name)] for name in known]
 
 
 def format_of(path: Path) -> str:
@@ -55,8 +120,11 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-def read_table(path: Path, options, least: int = FEWEST) -> Table:
-    """Numbers without missing values, or a complaint that names the column and the way out."""
+def read_table(path: Path, options, least: int = FEWEST, known: list[str] | None = None) -> Table:
+    """Numbers without missing values, or a complaint that names the column and the way out.
+
+    ``known`` names the columns of a model: they are taken in its order, others are left out.
+    """
     kind = format_of(path)
     if options.array and kind != "npz":
         raise UsageError(f"--array names an array of an npz file; {path} is {kind}")
@@ -64,19 +132,15 @@ def read_table(path: Path, options, least: int = FEWEST) -> Table:
         raise UsageError(f"--header and --no-header are for csv and tsv files; {path} is {kind}")
     if options.index is not None and kind not in ("csv", "tsv", "parquet"):
         raise UsageError(f"--index names a column of csv, tsv or parquet; {path} is {kind}")
+    wanted = Wanted(options.label, options.index, options.drop, known)
     if kind in ("csv", "tsv"):
-        read = read_text_table(
-            path, options.label, options.drop, header=options.header, index=options.index
-        )
-        label = None if read.label is None else np.array(read.label, dtype=object)
-        table = _table(read.values, read.names, read.row_names, label)
-        rows = len(read.values)
-        table = table._replace(
-            how=f"{rows} row{'' if rows == 1 else 's'}, {columns_of(read.values)}, {read.how}"
-        )
+        table = _text(path, wanted, options.header)
+    elif kind == "parquet":
+        table = _parquet(path, wanted)
+    elif kind == "h5ad":
+        table = _h5ad(path, wanted)
     else:
-        read_other = {"npy": _npy, "npz": _npz, "parquet": _parquet, "h5ad": _h5ad}[kind]
-        table = read_other(path, options)
+        table = (_npy if kind == "npy" else _npz)(path, options)
     return _complete(path, table, options, least)
 
 
@@ -84,17 +148,16 @@ def columns_of(X) -> str:
     return f"{X.shape[1]} column{'' if X.shape[1] == 1 else 's'}"
 
 
-def _table(X, names, rows, label, source="") -> Table:
+def _table(X, names, rows, label, source="", **more) -> Table:
     rows = list(range(X.shape[0])) if rows is None else list(rows)
-    names = None if names is None else list(names)
-    return Table(X, names, rows, label, source or columns_of(X))
+    return Table(X, names, rows, label, source or columns_of(X), **more)
 
 
 def _complete(path, table: Table, options, least: int) -> Table:
     X = table.X
-    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
     if X.shape[1] == 0:
         raise UsageError(f"{path}: no column is left to embed")
+    values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
     if np.isinf(values).any():
         raise UsageError(f"{path} has infinite values; replace them by numbers")
     if values.dtype.kind != "b" and np.nanmax(np.abs(values), initial=0) > LARGEST:
@@ -118,20 +181,105 @@ def _without_missing(path, table: Table, options) -> Table:
     row, column = np.argwhere(missing)[0]
     if not options.drop_missing:
         raise UsageError(
-            f"{path}: column {table.column(column)!r} has a missing value in row "
-            f"{table.rows[row]} ({rows.sum()} rows in all have some); fill them in, leave the rows "
-            f"out with --drop-missing or the column with --drop {table.column(column)!r}"
-            + (" (if line 1 is a header, say --header)" if _first_line(table, row) else "")
+            f"{path}: column {table.column(column)!r} has a missing value in {table.place(row)} "
+            f"({rows.sum()} rows in all have some); fill them in, leave the rows out with "
+            f"--drop-missing or the column with --drop {table.column(column)!r}"
+            + (
+                " (if line 1 is a header, say --header)"
+                if not row and table.header is False
+                else ""
+            )
         )
-    known = np.flatnonzero(~rows)
-    label = None if table.label is None else table.label[known]
-    how = table.how and f"{table.how}, {rows.sum()} with missing values left out"
-    rows_left = [table.rows[k] for k in known]
-    return table._replace(X=table.X[known], rows=rows_left, label=label, how=how)
+    kept = np.flatnonzero(~rows)
+    return table._replace(
+        X=table.X[kept],
+        rows=[table.rows[k] for k in kept],
+        label=None if table.label is None else table.label[kept],
+        lines=None if table.lines is None else table.lines[kept],
+        how=table.how and f"{table.how}, {rows.sum()} with missing values left out",
+    )
 
 
-def _first_line(table: Table, row: int) -> bool:
-    return row == 0 and "no header" in table.how
+# ------------------------------------------------------------------ text
+
+
+def _text(path: Path, wanted: Wanted, header: bool | None) -> Table:
+    """A csv or tsv file. A first column without a name names the rows, as pandas writes it."""
+    lines = read_cells(path)
+    start = list(islice(lines, LOOKED_AT))
+    if not start:
+        raise UsageError(f"{path} is empty")
+    first = start[0][1]
+    if header is None:
+        header = has_header(path, first, [cells for _, cells in start[1:]])
+    names = [(header and name) or str(c) for c, name in enumerate(first, 1)]
+    wanted.check(
+        path, names, "" if header else " (the file has no header, columns are numbered from 1)"
+    )
+    label_at = None if wanted.label is None else names.index(wanted.label)
+    index_at = None if wanted.row_names is None else names.index(wanted.row_names)
+    if wanted.row_names is None and header and first[0] == "" and len(first) > 1 and label_at != 0:
+        index_at = 0
+    at = {c for c in (label_at, index_at) if c is not None}
+    used = wanted.used(path, names, at, header)
+    texts: dict[int | None, list[str]] = {c: [] for c in at}
+    blocks, places = [], []
+    rows = chain(start[1:] if header else start, lines)
+    while chunk := list(islice(rows, CHUNK)):
+        blocks.append(_numbers(path, names, used, chunk))
+        places += [line for line, _ in chunk]
+        for c in at:
+            texts[c] += [cells[c] for _, cells in chunk]
+    if not blocks:
+        raise UsageError(f"{path} has a header but no rows")
+    X = np.concatenate(blocks)
+    how = f"{len(X)} row{'' if len(X) == 1 else 's'}, {columns_of(X)}, {'no ' * (not header)}header"
+    how += "" if index_at is None else f", rows named by column {names[index_at]}"
+    taken = {*used, *at}
+    unused = [n for c, n in enumerate(names) if c not in taken and n not in wanted.drop]
+    return _table(
+        X,
+        [names[c] for c in used] if header else None,
+        texts.get(index_at),
+        None if label_at is None else np.array(texts[label_at], dtype=object),
+        how=how,
+        header=header,
+        lines=np.array(places),
+        unused=tuple(unused),
+    )
+
+
+def _numbers(path, names: list[str], used: list[int], chunk) -> np.ndarray:
+    block = np.empty((len(chunk), len(used)))
+    bad: list[tuple[str, str, int]] = []
+    for place, c in enumerate(used):
+        cells = [cells[c] for _, cells in chunk]
+        wrong = numbers_of(cells, block[:, place])
+        if wrong is not None:
+            bad.append((names[c], cells[wrong], chunk[wrong][0]))
+    if bad:
+        name, cell, line = bad[0]
+        raise UsageError(
+            f"{path}: column {name!r} is not numeric ({cell!r} in line {line})"
+            + _ways_out([name for name, _, _ in bad])
+        )
+    return block
+
+
+def _ways_out(names: list[str]) -> str:
+    """What to do with columns of text."""
+    first, *others = map(repr, names)
+    more, drop = "", f"it out with --drop {first}"
+    if others:
+        more = f" (and {len(others)} more such columns: {listed(others)})"
+        drop = "them out with " + " ".join(f"--drop {n}" for n in [first, *others][:MOST_DROPPED])
+    return (
+        f"{more}; colour by it with --label {first}, name the rows by it with --index {first}, or "
+        f"leave {drop}"
+    )
+
+
+# ------------------------------------------------------------------ arrays
 
 
 def load_npy(path: Path) -> np.ndarray:
@@ -151,20 +299,17 @@ def load_npy(path: Path) -> np.ndarray:
 
 
 def _npy(path: Path, options) -> Table:
-    return _split(path, load_npy(path), options)
-
-
-def _split(path: Path, X: np.ndarray, options) -> Table:
     """Columns by their number, counted from 1."""
-    names = [str(c) for c in range(1, X.shape[1] + 1)]
+    X = load_npy(path)
+    out = []
     for wanted in [*options.drop, *([] if options.label is None else [options.label])]:
-        if wanted not in names:
+        if not wanted.isdecimal() or not 1 <= int(wanted) <= X.shape[1]:
             raise UsageError(
-                f"{path} has no column {wanted!r}; they are numbered 1 to {len(names)}"
+                f"{path} has no column {wanted!r}; they are numbered 1 to {X.shape[1]}"
             )
-    used = [c for c, n in enumerate(names) if n != options.label and n not in options.drop]
-    label = None if options.label is None else label_values(X[:, names.index(options.label)])
-    return _table(X[:, used], [names[c] for c in used], None, label)
+        out.append(int(wanted) - 1)
+    label = None if options.label is None else label_values(X[:, out[-1]])
+    return _table(np.delete(X, out, axis=1) if out else X, None, None, label)
 
 
 def load_npz(path: Path, wanted: str | None, preferred: str):
@@ -195,7 +340,7 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
 
 
 def _checked(matrix, name: str):
-    from finsler_ext.construct.input import checked_structure  # its package takes seconds to load
+    from finsler_ext.validation import checked_structure  # its package takes seconds to load
 
     return checked_structure(matrix, name)
 
@@ -228,27 +373,25 @@ def _npz(path: Path, options) -> Table:
     return _table(X, None, None, label)
 
 
-def _parquet(path: Path, options) -> Table:
+# ------------------------------------------------------------------ parquet and h5ad
+
+
+def _parquet(path: Path, wanted: Wanted) -> Table:
     columns, row_names = load_parquet(path)
-    named = [name for name in (options.label, options.index) if name is not None]
-    for wanted in [*options.drop, *named]:
-        if wanted not in columns:
-            raise UsageError(f"{path} has no column {wanted!r}; it has {listed(columns)}")
-    used = [n for n in columns if n not in named and n not in options.drop]
-    if not used:
-        raise UsageError(f"{path}: no column is left to embed")
-    text = [n for n in used if columns[n].dtype.kind not in "fiub"]
+    names = list(columns)
+    wanted.check(path, names)
+    out = {names.index(name) for name in (wanted.label, wanted.row_names) if name is not None}
+    used = wanted.used(path, names, out)
+    text = [names[c] for c in used if columns[names[c]].dtype.kind not in "fiub"]
     if text:
-        raise UsageError(
-            f"{path}: column {text[0]!r} is not numeric ({len(text)} such columns: "
-            f"{listed(text)}); colour by it with --label {text[0]!r} or leave it "
-            f"out with --drop {text[0]!r}"
-        )
-    label = None if options.label is None else _parquet_label(path, options.label)
-    if options.index is not None:
-        row_names = _parquet_label(path, options.index)
-    X = np.column_stack([columns[n].astype(float) for n in used])
-    return _table(X, used, row_names, label)
+        raise UsageError(f"{path}: column {text[0]!r} is not numeric{_ways_out(text)}")
+    label = None if wanted.label is None else _parquet_label(path, wanted.label)
+    if wanted.row_names is not None:
+        row_names = _parquet_label(path, wanted.row_names)
+    taken = [names[c] for c in used]
+    X = np.column_stack([columns[name].astype(float) for name in taken])
+    unused = [n for c, n in enumerate(names) if c not in {*used, *out} and n not in wanted.drop]
+    return _table(X, taken, row_names, label, unused=tuple(unused))
 
 
 def _parquet_label(path: Path, name: str) -> np.ndarray:
@@ -282,7 +425,7 @@ def load_parquet(path: Path):
     return {n: c for n, c in columns.items() if n not in index}, row_names
 
 
-def read_anndata(path: Path):
+def open_h5ad(path: Path):
     """The AnnData of an h5ad file."""
     try:
         import anndata
@@ -294,20 +437,19 @@ def read_anndata(path: Path):
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def _h5ad(path: Path, options) -> Table:
-    adata = read_anndata(path)
-    if options.drop:
+def _h5ad(path: Path, wanted: Wanted) -> Table:
+    adata = open_h5ad(path)
+    if wanted.drop:
         raise UsageError("--drop is for tables; choose genes before writing the h5ad file")
     label = None
-    if options.label is not None:
-        if options.label not in adata.obs:
-            raise UsageError(f"{path} has no obs {options.label!r}; it has {listed(adata.obs)}")
-        label = label_values(adata.obs[options.label])
-    found = "X_pca" in adata.obsm
-    X = adata.obsm["X_pca"] if found else adata.X
+    if wanted.label is not None:
+        if wanted.label not in adata.obs:
+            raise UsageError(f"{path} has no obs {wanted.label!r}; it has {listed(adata.obs)}")
+        label = label_values(adata.obs[wanted.label])
+    name = "X_pca" if "X_pca" in adata.obsm else "X"
+    X = adata.obsm["X_pca"] if name == "X_pca" else adata.X
     if X is None:
         raise UsageError(f"{path} has neither X_pca nor X")
-    name = "X_pca" if found else "X"
     if scipy.sparse.issparse(X):
         try:
             X = scipy.sparse.csr_matrix(_checked(X, f"{path}: {name}"))
@@ -318,4 +460,53 @@ def _h5ad(path: Path, options) -> Table:
         raise UsageError(
             f"{path}: {name} must be a matrix of numbers, got shape {X.shape} of {X.dtype}"
         )
-    return _table(X, None, adata.obs_names, label, f"{columns_of(X)} of {name}")
+    genes = [str(gene) for gene in adata.var_names] if name == "X" else None
+    if genes is not None and wanted.known is not None:
+        used = wanted.used(path, genes, set())
+        X, genes = X[:, used], [genes[c] for c in used]
+    return _table(X, genes, adata.obs_names, label, f"{columns_of(X)} of {name}")
+
+
+# ------------------------------------------------------------------ labels
+
+
+def label_values(cells) -> np.ndarray:
+    """Numbers of an array of numbers, and otherwise text as it is.
+
+    Whole numbers that an array holds as floats become integers, as far as floats are exact.
+    """
+    array = np.asarray(cells)
+    if array.dtype.kind in "iub":
+        return array
+    if array.dtype.kind == "f":
+        exact = np.isfinite(array).all() and (np.abs(array) <= MOST_EXACT).all()
+        return array.astype(np.int64) if exact and (array == np.round(array)).all() else array
+    texts = [_label_text(cell) for cell in (cells if array.dtype.kind in "OT" else array.tolist())]
+    return np.array(texts, dtype=object)
+
+
+def _label_text(cell) -> str:
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+        return ""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    return "" if type(cell).__name__ in ("NAType", "NaTType") else str(cell)
+
+
+def colors_of(label: np.ndarray) -> np.ndarray:
+    """Numbers if every label is written as one, names otherwise.
+
+    007 and a number of 19 digits are names: as numbers they would not be told from 7 and from
+    their neighbours.
+    """
+    if label.dtype.kind != "O":
+        return label
+    if all(_is_amount(text) for text in label):
+        return label_values(label.astype(float))
+    return np.array([text or "(none)" for text in label])
+
+
+def _is_amount(text: str) -> bool:
+    digits = text.lstrip("+-")
+    padded = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    return is_number(text) and not padded and abs(float(text)) <= MOST_EXACT

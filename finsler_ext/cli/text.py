@@ -1,49 +1,27 @@
-"""Reading csv and tsv: cells, header, numbers; every complaint names the line."""
+"""Reading csv and tsv: cells, header, numbers; every complaint names the line.
+
+The first line is a header if it has text above numbers. It is a row if it has no text. Two kinds of
+lines could be either, and the user is asked: text only where the lines below have text, too, beside
+numbers; and numbers in rising or falling order, like those of a scale, that stand out from the
+lines below.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext.cli.header import MISSING, has_header, is_number
-from finsler_ext.cli.usage import UsageError, listed
+from finsler_ext.cli.messages import UsageError, listed
 
-__all__ = ["MISSING", "TextTable", "is_number", "numbers_of", "read_cells", "read_text_table"]
-
-# Rows that are turned into numbers together; more would only take memory.
-CHUNK = 20_000
-# Lines that are looked at to tell a header from a row.
-LOOKED_AT = 1000
-# Columns that a complaint offers to leave out.
-MOST_DROPPED = 8
-
-
-class TextTable(NamedTuple):
-    """Columns of numbers, the label as text, the names of the rows if the file has any.
-
-    ``how`` says how the file was read: with or without a header, and what names the rows.
-    """
-
-    names: list[str]
-    values: np.ndarray
-    label: list[str] | None
-    row_names: list[str] | None
-    how: str
-
-
-class Columns(NamedTuple):
-    """Names of all columns, and the numbers of those that are used for something."""
-
-    names: list[str]
-    used: list[int]
-    label: int | None
-    row_names: int | None
-    header: bool
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+# With fewer lines than this below the first, order says nothing.
+LEAST_LINES = 3
+# Wavelengths of 400.1, 405.2 and 410.3 are evenly spaced, as they are written.
+STEP_ROUNDING = 1e-6
 
 
 def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -55,8 +33,8 @@ def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         with open(path, encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
-            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else _delimiter(first)
-            reader = csv.reader(file, delimiter=delimiter)
+            tabs = path.suffix.lower() in (".tsv", ".tab")
+            reader = csv.reader(file, delimiter="\t" if tabs else max(",;\t", key=first.count))
             width = None
             for cells in reader:
                 if not cells or (len(cells) == 1 and cells[0] and not cells[0].strip()):
@@ -76,128 +54,104 @@ def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _delimiter(line: str) -> str:
-    return max(",;\t", key=line.count)
+def is_missing(cell: str) -> bool:
+    return cell.lower() in MISSING
 
 
-def read_text_table(
-    path: Path,
-    label: str | None,
-    drop: list[str],
-    *,
-    header: bool | None = None,
-    index: str | None = None,
-) -> TextTable:
-    """A table of numbers; ``label`` is kept as text, ``drop`` is not looked at.
-
-    Parameters
-    ----------
-    header : bool, optional
-        Whether the first line names the columns; by default `has_header` tells. Columns without a
-        name are numbered from 1.
-    index : str, optional
-        The column that names the rows; by default the first one if the header leaves its name
-        empty, as pandas does.
-    """
-    lines = read_cells(path)
-    start = list(islice(lines, LOOKED_AT))
-    if not start:
-        raise UsageError(f"{path} is empty")
-    if header is None:
-        header = has_header(path, start[0][1], [cells for _, cells in start[1:]])
-    columns = _columns(path, start[0][1], header, label, drop, index)
-    kept: list[str] = []
-    row_names: list[str] = []
-    blocks: list[np.ndarray] = []
-    rows = chain(start[1:] if header else start, lines)
-    while chunk := list(islice(rows, CHUNK)):
-        blocks.append(_numbers(path, columns, chunk))
-        if columns.label is not None:
-            kept += [cells[columns.label] for _, cells in chunk]
-        if columns.row_names is not None:
-            row_names += [cells[columns.row_names] for _, cells in chunk]
-    if not blocks:
-        raise UsageError(f"{path} has a header but no rows")
-    return TextTable(
-        [columns.names[c] for c in columns.used],
-        np.concatenate(blocks),
-        None if columns.label is None else kept,
-        None if columns.row_names is None else row_names,
-        _how(columns),
-    )
+def is_number(cell: str) -> bool:
+    if "_" in cell:  # Python reads 2019_12 as a number, nobody else does
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
-def _columns(path, first, header, label, drop, index) -> Columns:
-    """What each column is for; a complaint if one that was named is not there, or not alone."""
-    width = len(first)
-    names = [(header and name) or str(c) for c, name in enumerate(first, 1)]
-    numbered = "" if header else " (the file has no header, columns are numbered from 1)"
-    single = [name for name in (label, index) if name is not None]
-    for wanted in [*drop, *single]:
-        if wanted not in names:
-            raise UsageError(f"{path} has no column {wanted!r}; it has {listed(names)}{numbered}")
-    for wanted in single:
-        if names.count(wanted) > 1:
-            count = names.count(wanted)
-            raise UsageError(f"{path} has {count} columns {wanted!r}; rename one of them")
-    label_at = None if label is None else names.index(label)
-    index_at = 0 if header and first[0] == "" and width > 1 else None
-    index_at = index_at if index is None else names.index(index)
-    if label_at is not None and label_at == index_at:
-        index_at = None if index is None else index_at
-    used = [c for c, name in enumerate(names) if c not in (index_at, label_at) and name not in drop]
-    if not used:
-        raise UsageError(f"{path}: no column is left to embed")
-    return Columns(names, used, label_at, index_at, header)
+def is_text(cell: str) -> bool:
+    return not is_missing(cell) and not is_number(cell)
 
 
-def _how(columns: Columns) -> str:
-    how = "header" if columns.header else "no header"
-    if columns.row_names is not None:
-        how += f", rows named by column {columns.names[columns.row_names]}"
-    return how
-
-
-def _numbers(path, columns: Columns, chunk) -> np.ndarray:
-    block = np.empty((len(chunk), len(columns.used)))
-    bad: list[tuple[str, str, int]] = []
-    for place, c in enumerate(columns.used):
-        cells = [cells[c] for _, cells in chunk]
-        wrong = _convert(cells, block[:, place])
-        if wrong is not None:
-            bad.append((columns.names[c], cells[wrong], chunk[wrong][0]))
-    if bad:
-        name, cell, line = bad[0]
-        more, drop = "", f"it out with --drop {name!r}"
-        if len(bad) > 1:
-            names = [repr(other[0]) for other in bad]
-            more = f" (and {len(bad) - 1} more such columns: {listed(names[1:])})"
-            drop = "them out with " + " ".join(f"--drop {name}" for name in names[:MOST_DROPPED])
-        raise UsageError(
-            f"{path}: column {name!r} is not numeric ({cell!r} in line {line}){more}; colour by "
-            f"it with --label {name!r} or leave {drop}"
-        )
-    return block
-
-
-def _convert(cells: list[str], out: np.ndarray) -> int | None:
-    """`numbers_of`, all cells at once where they are nothing but numbers."""
+def numbers_of(cells: Sequence[str], out: np.ndarray) -> int | None:
+    """Write numbers, and nan for missing cells; the place of the first other cell, if any."""
     if not any("_" in cell for cell in cells):
         try:
-            out[:] = cells
+            out[:] = cells  # all at once where they are nothing but numbers
             return None
         except ValueError:
             pass
-    return numbers_of(cells, out)
-
-
-def numbers_of(cells: list[str], out: np.ndarray) -> int | None:
-    """Write numbers, and nan for missing cells; the place of the first other cell, if any."""
     for place, cell in enumerate(cells):
-        if cell.lower() in MISSING:
+        if is_missing(cell):
             out[place] = np.nan
         elif is_number(cell):
             out[place] = float(cell)
         else:
             return place
     return None
+
+
+def has_header(path, first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether ``first`` is a header, going by the lines below it; UsageError where it may be."""
+    texts = [c for c, cell in enumerate(first) if is_text(cell)]
+    if texts:
+        numbers = any(_holds_number(cell) for cell in first)
+        if not numbers or any(_holds_number(row[c]) for c in texts for row in below):
+            return True
+        raise _unclear(path, first, "it has text only where the lines below have text, too")
+    why = _like_a_scale(first, below) if len(below) >= LEAST_LINES else ""
+    if why:
+        raise _unclear(path, first, why)
+    return False
+
+
+def _like_a_scale(first, below) -> str:
+    """Why the numbers of the first line may be names (years, wavelengths), or nothing."""
+    direction = _direction(first)
+    if not direction:
+        return ""
+    rise = "rise" if direction > 0 else "fall"
+    if direction not in map(_direction, below):
+        return f"its numbers {rise} from left to right, as in no other line"
+    if _evenly(first) and not any(_evenly(row) and _direction(row) == direction for row in below):
+        return f"its numbers {rise} in even steps, as in no other line"
+    if _apart(first, below):
+        return f"its numbers {rise} from left to right, and none is in the range of its column"
+    return ""
+
+
+def _holds_number(cell: str) -> bool:
+    return not is_missing(cell) and is_number(cell)
+
+
+def _steps(cells: Sequence[str]) -> list[float]:
+    values = [float(cell) for cell in cells if _holds_number(cell)]
+    return [later - earlier for earlier, later in pairwise(values)]
+
+
+def _direction(cells: Sequence[str]) -> int:
+    """1 if the numbers rise from left to right, −1 if they fall, 0 otherwise."""
+    steps = _steps(cells)
+    if steps and all(step > 0 for step in steps):
+        return 1
+    return -1 if steps and all(step < 0 for step in steps) else 0
+
+
+def _evenly(cells: Sequence[str]) -> bool:
+    """Three numbers or more, all steps between them the same but for rounding."""
+    steps = _steps(cells)
+    return len(steps) > 1 and max(steps) - min(steps) <= STEP_ROUNDING * abs(steps[0])
+
+
+def _apart(first, below) -> bool:
+    for c, cell in enumerate(first):
+        column = [float(row[c]) for row in below if _holds_number(row[c])]
+        if _holds_number(cell) and column and min(column) <= float(cell) <= max(column):
+            return False
+    return True
+
+
+def _unclear(path, first, why) -> UsageError:
+    return UsageError(
+        f"{path}: line 1 ({listed(first)}) may be a header or a row: {why}; say --header or "
+        "--no-header"
+    )

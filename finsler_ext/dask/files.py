@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 
 from finsler_ext._files import replaced
-from finsler_ext.dask.blocks import Blocks
-from finsler_ext.dask.placing import for_workers, output_dtype, place
-from finsler_ext.dask.runner import Runner
-
-__all__ = ["INPUTS", "OUTPUTS", "format_of", "open_collection", "row_counts", "write_places"]
+from finsler_ext.dask.cluster import Blocks, Runner
+from finsler_ext.dask.estimators import output_dtype, single_threaded, transform_block
 
 INPUTS = ("parquet", "zarr")
 OUTPUTS = ("parquet", "zarr", "npy")
@@ -62,7 +59,7 @@ def row_counts(path) -> list[int] | None:
     return [about.row_group(g).num_rows for g in range(about.num_row_groups)]
 
 
-def write_places(
+def write_embedding(
     model,
     blocks: Blocks,
     path,
@@ -113,7 +110,7 @@ def _found(model, blocks: Blocks, label, runner: Runner) -> Iterator[tuple]:
     """Places and labels, block by block."""
     import dask
 
-    held = runner.held(for_workers(model))
+    held = runner.held(single_threaded(model))
     task = dask.delayed(_placed)
     return runner.in_order(task(b, held, blocks.columns, label) for b in blocks.tasks)
 
@@ -132,7 +129,7 @@ def _known(model, blocks: Blocks, label, runner: Runner) -> Iterator[tuple]:
 
 
 def _placed(block, model, columns, label):
-    return place(block, model, columns), None if label is None else _labels(block, label)
+    return transform_block(block, model, columns), None if label is None else _labels(block, label)
 
 
 def _labels(block, label):

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finsler_ext.construct.index import ExactIndex
-
-__all__ = ["Parts", "merged", "nearest_by_parts", "parts_of"]
+from finsler_ext.neighbors.search import EXACT, SearchSettings, make_index
 
 # Bytes of a part in single precision, and the rows of it that one task looks up.
 PART_BYTES, QUERY_ROWS = 2**25, 2**14
+EUCLIDEAN = SearchSettings()
 
 
 class Parts(NamedTuple):
@@ -51,7 +50,7 @@ def parts_of(blocks, chosen, prepare, runner, rows_per_part: int | None = None) 
 
 
 def nearest_by_parts(
-    parts: Parts, k: int, runner, *, metric="euclidean", metric_kwds=None, query_rows=QUERY_ROWS
+    parts: Parts, k: int, runner, settings: SearchSettings = EUCLIDEAN, *, query_rows=QUERY_ROWS
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Row numbers and distances of the k nearest others of every row, by blocks of rows."""
     import dask
@@ -59,7 +58,6 @@ def nearest_by_parts(
     n = int(parts.starts[-1])
     k = min(k, n - 1)
     search = dask.delayed(_nearest)
-    settings = {"k": k, "metric": metric, "metric_kwds": metric_kwds}
 
     def tasks() -> Iterator[Any]:
         for q, queries in enumerate(parts.tasks):
@@ -67,7 +65,7 @@ def nearest_by_parts(
             for lo in range(0, size, query_rows):
                 rows = slice(lo, min(lo + query_rows, size))
                 found = [
-                    search(queries, rows, part, int(parts.starts[p]), same=p == q, **settings)
+                    search(queries, rows, part, int(parts.starts[p]), k, settings, same=p == q)
                     for p, part in enumerate(parts.tasks)
                 ]
                 yield dask.delayed(merged)(found, k)
@@ -75,11 +73,11 @@ def nearest_by_parts(
     return runner.in_order(tasks())
 
 
-def _nearest(queries, rows: slice, part, start: int, *, k, metric, metric_kwds, same):
+def _nearest(queries, rows: slice, part, start: int, k: int, settings, *, same: bool):
     """The k nearest rows of a part of some of the queries; no row is its own neighbour."""
-    index = ExactIndex(metric, metric_kwds).over(part)
+    index: Any = make_index(EXACT, settings)
     wanted = min(k + same, len(part))
-    found = index.query(np.ascontiguousarray(queries[rows]), wanted)
+    found = index.over(part).query(np.ascontiguousarray(queries[rows]), wanted)
     indices, distances = found.indices, found.outgoing
     if same:
         own = np.arange(rows.start, rows.stop)[:, None]

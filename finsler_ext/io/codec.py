@@ -1,7 +1,8 @@
 """Values as JSON and arrays, and back, with their types.
 
 None, booleans, whole numbers, text and finite floats are themselves. Everything else is an object
-whose "is" says what it is. Arrays are put aside by ``keep`` and named in the JSON.
+whose "is" says what it is. Arrays are put aside by ``keep`` and named in the JSON. Objects are
+checked by the declaration of their class, when they are written and before they are made.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.construct.input import checked_structure
-from finsler_ext.io import parts
-from finsler_ext.io.names import class_named, name_of
+from finsler_ext.io.state import class_named, get_state, name_in_files, set_state
+from finsler_ext.schema import Scope, array, schema_of, settings, whole
+from finsler_ext.validation import checked_structure
 
 __all__ = ["Decoder", "Encoder"]
 
-# Parts of sparse matrices, by format.
-SPARSE_PARTS = {
-    "csr": ("data", "indices", "indptr"),
-    "csc": ("data", "indices", "indptr"),
-    "bsr": ("data", "indices", "indptr"),
-    "coo": ("data", "row", "col"),
-}
 NO_CODE = "a file holds data and no code"
+# The states of numpy's generators: compiled code reads them without a look.
+MERSENNE = settings(key=array("u4 i8", "624", "[0, 4294967295]"), pos=whole("[0, 624]"))
+GENERATORS = ("PCG64", "PCG64DXSM", "MT19937")
 
 
 class Encoder:
@@ -36,6 +33,7 @@ class Encoder:
         self._keep = keep
         self._arrays: dict[int, tuple[np.ndarray, str]] = {}
         self._numbers: dict[int, tuple[Any, int]] = {}
+        self._scopes: dict[int, Scope] = {}
 
     def encode(self, value, path: str) -> Any:
         """JSON of a value; ``path`` is what error messages call it."""
@@ -48,34 +46,27 @@ class Encoder:
         if kind in (list, tuple):
             items = [self.encode(v, f"{path}[{i}]") for i, v in enumerate(value)]
             return {"is": kind.__name__, "items": items}
-        if kind in (set, frozenset):
-            items = [self.encode(v, path) for v in sorted(value)]
-            return {"is": kind.__name__, "items": items}
         if kind is dict:
             items = [
                 [self.encode(k, path), self.encode(v, f"{path}[{k!r}]")] for k, v in value.items()
             ]
             return {"is": "dict", "items": items}
-        if kind is slice:
-            return {"is": "slice", "items": [value.start, value.stop, value.step]}
         return self._encode_other(value, path)
 
     def _encode_other(self, value, path: str) -> dict:
         if scipy.sparse.issparse(value):
             return self._sparse(value, path)
-        name = None if isinstance(value, type) else name_of(type(value))
-        if name is not None and isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields = {f: self.encode(getattr(value, f), f"{path}.{f}") for f in value._fields}
-            return {"is": "named tuple", "class": name, "fields": fields}
+        name = None if isinstance(value, type) else name_in_files(type(value))
         if name is not None:
             return self._object(value, name, path)
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
             item = self.encode(value.item(), path)
             return {"is": "scalar", "dtype": value.dtype.str, "value": item}
-        if isinstance(value, (np.random.RandomState, np.random.Generator)):
-            return self._random(value, path)
-        if isinstance(value, np.dtype) or (isinstance(value, type) and _is_dtype(value)):
-            return {"is": "dtype", "type": isinstance(value, type), "value": np.dtype(value).str}
+        if isinstance(value, np.random.RandomState):
+            state = value.get_state(legacy=False)
+            return {"is": "RandomState", "state": self.encode(state, path)}
+        if isinstance(value, np.random.Generator):
+            return {"is": "Generator", "state": self.encode(value.bit_generator.state, path)}
         if callable(value):
             raise ValueError(
                 f"{path}: a function cannot be saved, because {NO_CODE}. Use a metric with a name, "
@@ -102,17 +93,13 @@ class Encoder:
         return {"is": "array", "file": known[1]}
 
     def _sparse(self, matrix, path: str) -> dict:
-        if matrix.format not in SPARSE_PARTS:
-            matrix = matrix.tocsr()
+        matrix = matrix.tocsr()
+        parts = ("data", "indices", "indptr")
         return {
             "is": "sparse",
-            "format": matrix.format,
             "container": "array" if isinstance(matrix, scipy.sparse.sparray) else "matrix",
             "shape": list(matrix.shape),
-            "parts": {
-                p: self._array(np.asarray(getattr(matrix, p)), path)
-                for p in SPARSE_PARTS[matrix.format]
-            },
+            "parts": {p: self._array(np.asarray(getattr(matrix, p)), path) for p in parts},
         }
 
     def _object(self, value, name: str, path: str) -> dict:
@@ -120,17 +107,13 @@ class Encoder:
             return {"is": "same", "number": self._numbers[id(value)][1]}
         number = len(self._numbers)
         self._numbers[id(value)] = (value, number)
-        state = {
-            key: self.encode(part, f"{path}.{key}" if path else key)
-            for key, part in parts.taken_apart(value).items()
+        state = get_state(value)
+        encoded = {
+            key: self.encode(part, f"{path}.{key}" if path else key) for key, part in state.items()
         }
-        return {"is": "object", "class": name, "number": number, "state": state}
-
-    def _random(self, value, path: str) -> dict:
-        if isinstance(value, np.random.RandomState):
-            state = value.get_state(legacy=False)
-            return {"is": "RandomState", "state": self.encode(state, path)}
-        return {"is": "Generator", "state": self.encode(value.bit_generator.state, path)}
+        scope = self._scopes[id(value)] = Scope(inner=self._scopes)
+        schema_of(type(value)).check(name, state, scope)
+        return {"is": "object", "class": name, "number": number, "state": encoded}
 
 
 class Decoder:
@@ -140,6 +123,7 @@ class Decoder:
         self._fetch = fetch
         self._arrays: dict[str, np.ndarray] = {}
         self._objects: dict[int, Any] = {}
+        self._scopes: dict[int, Scope] = {}
 
     def decode(self, value) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
@@ -161,27 +145,22 @@ class Decoder:
         return self._arrays[name]
 
     def _names(self, value) -> np.ndarray:
-        array = np.empty(tuple(value["shape"]), dtype=object)
-        items = self._items(value)
-        if len(items) != array.size:
+        items, shape = self._items(value), tuple(value["shape"])
+        if math.prod(shape) != len(items):
             raise ValueError("the shape of an array does not fit its items")
-        for place, item in enumerate(items):
-            array.flat[place] = item
-        return array
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array.reshape(shape)
 
     def _sparse(self, value):
-        form = value["format"]
-        held = {p: self.decode(value["parts"][p]) for p in SPARSE_PARTS[form]}
-        if form == "coo":
-            stored = (held["data"], (held["row"], held["col"]))
-        else:
-            stored = (held["data"], held["indices"], held["indptr"])
-        cls = getattr(scipy.sparse, f"{form}_{_container(value['container'])}")
-        made = checked_structure(cls(stored, shape=tuple(value["shape"])))
-        if form != "coo":  # as wide as they were: compiled code is made for one width
-            # the arrays themselves, so that two matrices share what they shared
-            made.data, made.indices, made.indptr = stored
-        return made
+        cls = {"array": scipy.sparse.csr_array, "matrix": scipy.sparse.csr_matrix}
+        stored = tuple(self.decode(value["parts"][p]) for p in ("data", "indices", "indptr"))
+        made = cls[value["container"]](stored, shape=tuple(value["shape"]))
+        checked_structure(made, "it")
+        # The arrays themselves, as wide as they were: compiled code is made for one width, and
+        # two matrices share what they shared.
+        made.data, made.indices, made.indptr = stored
+        return checked_structure(made, "it")
 
     def _dict(self, value) -> dict:
         return {self.decode(k): self.decode(v) for k, v in value["items"]}
@@ -190,35 +169,33 @@ class Decoder:
         dtype = np.dtype(value["dtype"])
         if dtype.kind not in "biufU":
             raise ValueError(f"it holds a number of an unknown type, {dtype}")
-        return dtype.type(self.decode(value["value"]))
-
-    def _dtype(self, value):
-        dtype = np.dtype(value["value"])
-        return dtype.type if value["type"] else dtype
-
-    def _named_tuple(self, value):
-        cls: Any = class_named(value["class"])
-        if not issubclass(cls, tuple) or not hasattr(cls, "_fields"):
-            raise ValueError(f"{value['class']} is no named tuple")
-        fields = {name: self.decode(field) for name, field in value["fields"].items()}
-        return cls(**{name: field for name, field in fields.items() if name in cls._fields})
+        item = self.decode(value["value"])
+        if isinstance(item, bool) != (dtype.kind == "b"):
+            raise ValueError(f"it holds {item!r} as a number of the type {dtype}")
+        return dtype.type(item)
 
     def _object(self, value):
         cls = class_named(value["class"])
         state = {key: self.decode(part) for key, part in value["state"].items()}
-        self._objects[value["number"]] = made = parts.put_together(cls, state)
+        scope = Scope(inner=self._scopes)
+        schema_of(cls).check(value["class"], state, scope)
+        made = set_state(cls, state)
+        self._objects[value["number"]], self._scopes[id(made)] = made, scope
         return made
 
     def _random_state(self, value):
         made = np.random.RandomState()
-        made.set_state(self.decode(value["state"]))
+        state = self.decode(value["state"])
+        MERSENNE.check("RandomState", state["state"])
+        made.set_state(state)
         return made
 
     def _generator(self, value):
         state = self.decode(value["state"])
-        names = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-        if state["bit_generator"] not in names:
+        if state["bit_generator"] not in GENERATORS:
             raise ValueError("it holds an unknown random generator")
+        if state["bit_generator"] == "MT19937":
+            MERSENNE.check("MT19937", state["state"])
         bits = getattr(np.random, state["bit_generator"])()
         bits.state = state
         return np.random.Generator(bits)
@@ -229,29 +206,14 @@ _READERS: dict[str, Callable[[Decoder, dict], Any]] = {
     "RandomState": Decoder._random_state,
     "array": Decoder._array,
     "dict": Decoder._dict,
-    "dtype": Decoder._dtype,
     "float": lambda self, value: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[
         value["value"]
     ],
-    "frozenset": lambda self, value: frozenset(self._items(value)),
     "list": Decoder._items,
-    "named tuple": Decoder._named_tuple,
     "object": Decoder._object,
     "objects": Decoder._names,
     "same": lambda self, value: self._objects[value["number"]],
     "scalar": Decoder._scalar,
-    "set": lambda self, value: set(self._items(value)),
-    "slice": lambda self, value: slice(*value["items"]),
     "sparse": Decoder._sparse,
     "tuple": lambda self, value: tuple(self._items(value)),
 }
-
-
-def _container(name) -> str:
-    if name not in ("array", "matrix"):
-        raise ValueError(f"it holds an unknown kind of sparse matrix, {name!r}")
-    return name
-
-
-def _is_dtype(cls: type) -> bool:
-    return issubclass(cls, np.generic)

@@ -14,10 +14,16 @@ import numpy as np
 
 from finsler_ext._files import encodable, replaced
 from finsler_ext.plot.dots import limits, palette
-from finsler_ext.plot.shown import Colors, Shown, coded, magnification, read_shown
-from finsler_ext.plot.skew import fidelity_words, height_words
-
-__all__ = ["explore"]
+from finsler_ext.plot.inputs import (
+    Colors,
+    Shown,
+    coded,
+    fidelity_words,
+    height_words,
+    magnification,
+    potential_words,
+    read_shown,
+)
 
 # Text of every point is in the page: beyond this many points a browser gets slow.
 MOST_POINTS = 500_000
@@ -81,17 +87,13 @@ def explore(
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise ImportError("explore needs plotly: pip install 'finsler_ext[plot]'") from None
-    colors = [Colors(shown.height, height_label or height_words(embedding))]
-    colors += [coded(values, name) for name, values in _columns(labels, "label", shown)]
-    scale = getattr(embedding, "local_scale_", None)
-    if scale is not None and np.shape(scale) == (shown.n_given,):
-        colors.append(Colors(np.log(np.asarray(scale)[shown.rows]), "local scale (log)"))
+    colors, start = _colorings(embedding, labels, shown, height_label)
     about = _about(colors[0].title, fidelity_words(embedding))
     data = {
         "about": about,
         "magnify": magnification(shown),
         # the height is the first; a label that was given comes before it
-        "start": 0 if labels is None else 1,
+        "start": start,
         "positions": _packed(_unit_cube(shown), np.float32),
         "height": _packed(shown.height),
         "rows": _packed(shown.rows, np.int32),
@@ -117,6 +119,25 @@ def explore(
     return path
 
 
+def _colorings(embedding, labels, shown: Shown, height_label) -> tuple[list[Colors], int]:
+    """Everything to colour by, the height first, and what the page opens with."""
+    colors = [Colors(shown.height, height_label or height_words(embedding))]
+    colors += [coded(values, name) for name, values in _columns(labels, "label", shown)]
+    start = 0 if labels is None else 1
+    if getattr(getattr(embedding, "asymmetry_", None), "is_directed", False):
+        if labels is None and embedding.omega_norm_ == 0:
+            start = len(colors)  # there is no height
+        colors.append(Colors(embedding.potential_[shown.rows], potential_words(embedding)))
+    scale = getattr(embedding, "local_scale_", None)
+    if scale is not None and np.shape(scale) == (shown.n_given,):
+        colors.append(Colors(np.log(np.asarray(scale)[shown.rows]), "local scale (log)"))
+    unsure = getattr(embedding, "height_unsure_", None)
+    if unsure is not None and len(unsure) == shown.n_given and unsure[shown.rows].any():
+        sure = np.where(unsure[shown.rows], "not sure", "sure")
+        colors.append(coded(sure, "is the height sure?"))
+    return colors, start
+
+
 def _about(meaning: str, trust: str) -> str:
     """What the height means and how far to trust it, as sentences."""
     sentences = [meaning, trust] if trust else [meaning]
@@ -129,10 +150,7 @@ def _file(name: str) -> str:
 
 def _unit_cube(shown: Shown) -> np.ndarray:
     """Map and height about 0, the longest of the three half axes being 1."""
-    plane = shown.map[:, :2]
-    if plane.shape[1] == 1:
-        plane = np.column_stack([plane, np.zeros(len(plane))])
-    places = np.column_stack([plane, shown.height])
+    places = np.column_stack([shown.plane, shown.height])
     places = places - (places.max(axis=0) + places.min(axis=0)) / 2
     return places / max(np.abs(places).max(), np.finfo(np.float32).tiny)
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks import data, row_order, speed, speed_all, umap_new_rows, umap_quality
+from benchmarks import __main__ as command
+from benchmarks import data, row_order, speed, umap_new_rows, umap_quality
+from benchmarks.paper import speed_all
 
 
 def test_disk_has_no_point_at_the_centre_and_twenty_rays():
@@ -41,7 +43,7 @@ def test_speed_prints_its_table(tmp_path, monkeypatch, capsys):
 def test_speed_of_all_compares_with_parents(tmp_path, capsys):
     results = tmp_path / "speed_all.csv"
     methods = ["--methods", "sklearn_mds", "finsler_mds"]
-    speed.main(["all", "--data", "iris", "--repeats", "1", "--results", str(results), *methods])
+    speed_all.main(["--data", "iris", "--repeats", "1", "--results", str(results), *methods])
     assert "of sklearn_mds" in capsys.readouterr().out
     assert len(results.read_text().splitlines()) == 3
 
@@ -66,3 +68,13 @@ def test_new_rows_are_scored(tmp_path, monkeypatch, capsys):
     umap_new_rows.main([*options, "--results", str(tmp_path / "runs.csv")])
     printed = capsys.readouterr().out
     assert all(score in printed for score in ("accuracy", "shift", "height_shift", "back"))
+
+
+def test_every_script_is_listed_with_its_question(capsys):
+    assert command.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = {line.split()[2]: line.split(maxsplit=3)[3] for line in lines}
+    question = "Does the height depend on the order of the rows? It must not."
+    assert listed["benchmarks.row_order"] == question
+    assert {"benchmarks.stored_fits", "benchmarks.directed", "benchmarks.paper"} <= set(listed)
+    assert "benchmarks.ledger" not in listed

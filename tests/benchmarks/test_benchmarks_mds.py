@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import mds_quality, planted_drift, speed_mds
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext.geometry.randers import randers_distances
 
 
 def test_quality_of_the_disk_is_kept_and_not_repeated(tmp_path, capsys):

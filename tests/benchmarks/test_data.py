@@ -17,8 +17,9 @@ from benchmarks.data import (
     files,
     synthetic,
 )
-from finsler_ext.construct.readers import complete_paths, read_transition_probabilities
-from finsler_ext.spaces.randers import randers_distances
+from finsler_ext import read_directed
+from finsler_ext.directed.data import complete_paths
+from finsler_ext.geometry.randers import randers_distances
 
 DATA_DIR = os.environ.get("FINSLER_DATA")
 rng = np.random.default_rng(0)
@@ -365,7 +366,9 @@ def test_directed_distances(tmp_path):
     assert np.array_equal(blogs.X, np.ceil(D))
     assert np.array_equal(blogs.labels, scc % 2)
     velocity = load("velocity")
-    assert np.array_equal(velocity.X, complete_paths(read_transition_probabilities(T)))
+    assert np.array_equal(
+        velocity.X, complete_paths(read_directed(T, values="transitions").distances)
+    )
     assert np.array_equal(velocity.truth["latent_time"], time, equal_nan=True)
     assert np.array_equal(velocity.labels, np.arange(12) // 4)
 

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import layout_bandwidth
 from benchmarks.layout_bandwidth import Traffic, limit_seconds, random_graph, traffic
-from finsler_ext.layout.umap.sgd import _is_sampled
+from finsler_ext.umap.kernels import _is_sampled
 
 
 def test_memberships_of_the_graph_are_as_umap_scales_them():

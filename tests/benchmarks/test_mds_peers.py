@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.manifold import smacof
 
-from benchmarks.methods.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
+from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 
 PEERS = (symmetric_mds, slide_vector_mds, radius_distance_mds)
 

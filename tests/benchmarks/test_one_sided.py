@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.methods.one_sided import OneSidedFinslerUMAP
+from benchmarks.peers.one_sided import OneSidedFinslerUMAP
 from finsler_ext import FinslerUMAP
-from finsler_ext.layout.umap.descent import UmapDescent
+from finsler_ext.umap.kernels import UmapDescent
 from tests.models import SMALL_DRIFT_WARNING
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.methods.printed_smacof import printed_smacof
-from finsler_ext.estimators.mds import finsler_smacof
-from finsler_ext.spaces.randers import randers_distances
+from benchmarks.peers.printed_smacof import printed_smacof
+from finsler_ext.geometry.randers import randers_distances
+from finsler_ext.mds.estimator import finsler_smacof
 
 
 def directed(omega, n=60, noise=0.2, seed=0):

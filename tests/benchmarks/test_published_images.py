@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks import data
 from benchmarks.data import downloads, official
-from benchmarks.data.__main__ import lines, main
-from benchmarks.data.paper_sets import PAPER_SETS, PaperSet
+from benchmarks.paper.data_sets import PAPER_SETS, PaperSet, lines, main
 
 rng = np.random.default_rng(0)
 

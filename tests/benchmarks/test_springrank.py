@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from benchmarks.methods.springrank import springrank, trophic_levels
+from benchmarks.peers.springrank import springrank, trophic_levels
 
 
 def test_a_chain_has_equal_steps():

@@ -5,11 +5,11 @@ import numpy as np
 from benchmarks import speed, tsne_grid, tsne_quality
 
 
-def test_quality_runs_are_kept_and_not_repeated(tmp_path, monkeypatch, capsys):
+def test_quality_runs_are_kept_and_not_repeated(tmp_path, capsys):
     X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32)
     np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] > 0).astype(int))
-    monkeypatch.setattr(tsne_quality, "METHODS", ("opentsne_2d", "finsler_0.5"))
-    options = ["small", "--seeds", "1", "--data-dir", str(tmp_path)]
+    options = ["small", "--seeds", "1", "--data-dir", str(tmp_path), "--methods", "opentsne_2d"]
+    options += ["finsler_0.5", "free_0.5", "paper_0.5", "paper_wide_0.5", "new_0.01"]
     options += ["--results", str(tmp_path / "runs.csv")]
     tsne_quality.main(options)
     lines = (tmp_path / "runs.csv").read_text()

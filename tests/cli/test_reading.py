@@ -8,11 +8,10 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from finsler_ext.cli import main
-from finsler_ext.cli.header import has_header, is_number
-from finsler_ext.cli.labels import colors_of, label_values
-from finsler_ext.cli.text import read_text_table
-from finsler_ext.cli.usage import UsageError
+from finsler_ext.cli import main, tables
+from finsler_ext.cli.messages import UsageError
+from finsler_ext.cli.tables import Wanted, colors_of, label_values
+from finsler_ext.cli.text import has_header, is_number
 
 ROWS = np.random.default_rng(0).normal(size=(60, 4)).round(3)
 
@@ -28,6 +27,10 @@ def embed(tmp_path, monkeypatch, capsys):
         return printed.out if code == 0 else printed.err
 
     return run
+
+
+def read_text(path):
+    return tables._text(path, Wanted(None, None, [], None), None)
 
 
 def write(path, rows, *before):
@@ -49,7 +52,7 @@ def table(path):
         ([400, 405, 410, 415], "may be a header or a row"),
         ([4000, 3998.5, 3997, 3995.5], "its numbers fall in even steps"),
         ([397.2, 400.1, 405.9, 410.0], "none is in the range of its column"),
-        (["NA", 3, 1, 2], "column '1' has a missing value in row 0"),
+        (["NA", 3, 1, 2], "column '1' has a missing value in line 1"),
         (["", 3, 1, 2], "if line 1 is a header, say --header"),
     ],
 )
@@ -82,7 +85,7 @@ def test_rows_of_missing_values_are_rows(embed, tmp_path):
     rows = ROWS.tolist()
     rows[7] = [""] * 4
     write(tmp_path / "a.csv", rows, "abcd")
-    assert "column 'a' has a missing value in row 7 (1 rows" in embed("a.csv", code=2)
+    assert "column 'a' has a missing value in line 9 (1 rows" in embed("a.csv", code=2)
     said = embed("a.csv", "--drop-missing", "-o", "o.csv")
     assert "60 rows, 4 columns, header, 1 with missing values left out. Embedded 59 rows" in said
     numbers = [int(row[0]) for row in table(tmp_path / "o.csv")[1:]]
@@ -97,7 +100,7 @@ def test_blank_lines_are_skipped(embed, tmp_path):
 
 def test_an_empty_cell_of_a_single_column_is_missing(tmp_path):
     (tmp_path / "a.csv").write_text('a\n1\n""\n3\n2\n')
-    values = read_text_table(tmp_path / "a.csv", None, []).values
+    values = read_text(tmp_path / "a.csv").X
     assert np.array_equal(values[:, 0], [1, np.nan, 3, 2], equal_nan=True)
 
 
@@ -113,7 +116,7 @@ def test_what_names_the_rows(embed, tmp_path):
     np.save(tmp_path / "a.npy", ROWS)
     assert "--index names a column" in embed("a.npy", "--index", "1", code=2)
     assert "--header and --no-header are for" in embed("a.npy", "--header", code=2)
-    assert "no meaning with --directed" in embed("named.csv", "--directed", "--header", code=2)
+    assert "no meaning with --directed" in embed("named.csv", "--directed", "--index", "id", code=2)
 
 
 def test_an_index_in_parquet(embed, tmp_path):
@@ -229,14 +232,14 @@ def test_every_line_is_a_row_or_the_header(tmp_path_factory, lines):
     with open(path, "w", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows(lines)
     try:
-        read = read_text_table(path, None, [])
+        read = read_text(path)
     except UsageError:
         return
     header = has_header(path, [c.strip() for c in lines[0]], lines[1:])
-    assert len(read.values) == len(lines) - header
-    assert len(read.row_names or read.values) == len(read.values)
+    assert len(read.X) == len(read.rows) == len(lines) - header
+    assert read.lines.tolist() == list(range(1 + header, len(lines) + 1))
     body = lines[header:]
-    offset = 0 if read.row_names is None else 1
-    for row, cells in zip(read.values, body, strict=True):
+    offset = 0 if isinstance(read.rows[0], int) else 1
+    for row, cells in zip(read.X, body, strict=True):
         for value, cell in zip(row, cells[offset:], strict=True):
             assert np.isnan(value) if cell in ("", "NA", "?", "Na") else value == float(cell)

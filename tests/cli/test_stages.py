@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from finsler_ext import _progress
-from finsler_ext.cli.stages import StageLine
+from finsler_ext.cli.progress import StageLine
 
 pty = pytest.importorskip("pty")
 
@@ -72,4 +72,4 @@ def test_verbose_says_which_search_and_how_good(capsys):
     FinslerUMAP(**settings).fit(X)
     assert "Neighbours: exact, all pairs of 600 rows" in capsys.readouterr().out
     FinslerUMAP(force_approximation_algorithm=True, **settings).fit(X)
-    assert "Neighbours: groups, recall 1.000" in capsys.readouterr().out
+    assert "Neighbours: kmeans_graph, recall 1.000" in capsys.readouterr().out

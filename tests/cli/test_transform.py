@@ -101,7 +101,6 @@ def test_directed_distances_both_ways(tmp_path):
         ("none.finsler", ["new.npy"], "there is no file"),
         ("new.npy", ["new.npy"], "is not a model saved by finsler_ext"),
         ("half.finsler", ["new.npy"], "is damaged or truncated"),
-        ("umap.finsler", ["new.csv"], "'species' is not numeric"),
     ],
 )
 def test_errors_are_one_line(model, arguments, line, saved, capsys):

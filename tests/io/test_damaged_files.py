@@ -149,7 +149,7 @@ def test_full_disk_leaves_the_old_file(saved, tmp_path, monkeypatch):
     def full(*args, **kwds):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("finsler_ext.io.container.np.lib.format.write_array", full)
+    monkeypatch.setattr("finsler_ext.io.models.np.lib.format.write_array", full)
     with pytest.raises(OSError, match="No space"):
         model.save(path)
     assert path.read_bytes() == saved.read_bytes()

@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 
 import finsler_ext
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
-from finsler_ext.construct import tsne_neighbors
-from finsler_ext.construct.index import GROUPS
-from finsler_ext.estimators import opentsne
+from finsler_ext.geometry import Space, find_space
 from finsler_ext.io import save
-from finsler_ext.spaces import Space, find_space
+from finsler_ext.neighbors.search import KMEANS_GRAPH
+from finsler_ext.tsne import neighbors as tsne_neighbors
+from finsler_ext.tsne import opentsne
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning"),
@@ -211,7 +211,8 @@ def test_loaded_model_fits_again_as_the_saved_one(fitted, tmp_path):
 
 
 def test_embedding_of_opentsne_goes_on_from_where_it_was(tmp_path):
-    model = opentsne.FinslerTSNE(perplexity=8, random_state=0, n_iter=10, early_exaggeration_iter=5)
+    steps = {"n_iter": 10, "early_exaggeration_iter": 5}
+    model = opentsne.OpenFinslerTSNE(perplexity=8, random_state=0, **steps)
     embedding = model.fit(X)
     positions = np.array(embedding)  # openTSNE's transform moves them to the centre
     save(embedding, tmp_path / "embedding")
@@ -239,7 +240,7 @@ def test_output_of_the_loaded_model_has_the_names_it_had(tmp_path):
 
 def test_search_by_groups(tmp_path, monkeypatch):
     """What large data are searched by, for t-SNE."""
-    monkeypatch.setattr(tsne_neighbors, "cheapest_search", lambda *args, **kwds: GROUPS)
+    monkeypatch.setattr(tsne_neighbors, "cheapest_search", lambda *args, **kwds: KMEANS_GRAPH)
     monkeypatch.setattr(tsne_neighbors, "EXACT_UP_TO", 0)
     model = tsne().fit(X)
     assert isinstance(model.affinities_.knn_index, tsne_neighbors.GroupedIndex)

@@ -19,11 +19,14 @@ pytest.importorskip("pyarrow")
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP  # noqa: E402
 from finsler_ext.cli import main  # noqa: E402
-from finsler_ext.dask import ClusterError, fit, runner, transform  # noqa: E402
-from finsler_ext.dask.blocks import blocks_of  # noqa: E402
-from finsler_ext.dask.files import open_collection, write_places  # noqa: E402
+from finsler_ext.dask import ClusterError, fit, transform  # noqa: E402
+from finsler_ext.dask.cluster import (  # noqa: E402
+    Runner,
+    blocks_of,
+    local_cluster,
+)
+from finsler_ext.dask.files import open_collection, write_embedding  # noqa: E402
 from finsler_ext.dask.neighbors import nearest_by_parts, parts_of  # noqa: E402
-from finsler_ext.dask.runner import Runner, local_cluster  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 
@@ -138,7 +141,7 @@ def test_worker_killed_while_places_are_written(parquet, tmp_path):
                 os.kill(victims[0], signal.SIGKILL)
 
         path = tmp_path / "out.parquet"
-        n = write_places(model, blocks, path, tasks, label="kind", progress=progress)
+        n = write_embedding(model, blocks, path, tasks, label="kind", progress=progress)
     assert n == len(X)
     written = pd.read_parquet(path)
     assert np.array_equal(written.iloc[:, 2:].to_numpy(), model.transform(X.astype(np.float32)))
@@ -159,7 +162,7 @@ def test_dead_cluster_gives_one_error_and_no_file(ending, foreign, parquet, tmp_
             tasks = Runner(client)
             blocks = blocks_of(open_collection(parquet), tasks, list("abcdef"))
             path = folder / f"out.{ending}"
-            write_places(model, blocks, path, tasks, progress=lambda n: kill())
+            write_embedding(model, blocks, path, tasks, progress=lambda n: kill())
 
     with pytest.raises(ClusterError, match=r"the Dask cluster .*was lost") as caught:
         run()
@@ -172,7 +175,7 @@ def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capfd, mon
     address, kill = foreign
     from finsler_ext.dask import files
 
-    monkeypatch.setattr(files, "for_workers", lambda model: (kill(), model)[1])
+    monkeypatch.setattr(files, "single_threaded", lambda model: (kill(), model)[1])
     (tmp_path / "out").mkdir()
     out = tmp_path / "out" / "o.parquet"
     options = ["--scheduler", address, "--drop", "kind", "--sample", "300"]
@@ -184,7 +187,7 @@ def test_dead_cluster_on_the_command_line(foreign, parquet, tmp_path, capfd, mon
 
 @pytest.mark.slow
 def test_cluster_without_workers(monkeypatch):
-    monkeypatch.setattr(runner, "WORKERLESS_SECONDS", 2.0)
+    monkeypatch.setattr("finsler_ext.dask.cluster.WORKERLESS_SECONDS", 2.0)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -210,7 +213,7 @@ def test_command_from_parquet_to_parquet(parquet, tmp_path, capsys):
 
 
 def test_no_scheduler_at_the_address(tmp_path, parquet, capsys, monkeypatch):
-    monkeypatch.setattr(runner, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("finsler_ext.dask.cluster.CONNECT_SECONDS", 0.5)
     started = time.monotonic()
     options = ["--scheduler", "tcp://127.0.0.1:9", "-o", str(tmp_path / "o.parquet")]
     assert main(["embed", str(parquet), "--drop", "kind", *options]) == 2

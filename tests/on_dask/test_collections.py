@@ -11,12 +11,12 @@ dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load  # noqa: E402
-from finsler_ext.construct.neighbors import exact_neighbors  # noqa: E402
-from finsler_ext.dask import ClusterError, fit, fitting, transform  # noqa: E402
-from finsler_ext.dask.blocks import blocks_of  # noqa: E402
+from finsler_ext.dask import ClusterError, estimators, fit, transform  # noqa: E402
+from finsler_ext.dask.cluster import Runner, blocks_of  # noqa: E402
 from finsler_ext.dask.files import open_collection, row_counts  # noqa: E402
 from finsler_ext.dask.neighbors import merged, nearest_by_parts, parts_of  # noqa: E402
-from finsler_ext.dask.runner import Runner  # noqa: E402
+from finsler_ext.neighbors.exact import exact_neighbors  # noqa: E402
+from finsler_ext.neighbors.search import SearchSettings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 
@@ -43,7 +43,7 @@ def frame(rows, n):
 def neighbors(rows, collection, k, rows_per_part, metric="euclidean", query_rows=20):
     runner = Runner()
     parts = parts_of(blocks_of(collection, runner), None, np.asarray, runner, rows_per_part)
-    found = nearest_by_parts(parts, k, runner, metric=metric, query_rows=query_rows)
+    found = nearest_by_parts(parts, k, runner, SearchSettings(metric), query_rows=query_rows)
     return [np.concatenate(part) for part in zip(*found, strict=True)]
 
 
@@ -95,6 +95,20 @@ def test_fit_and_transform_give_the_bits_of_memory(model, offset):
         assert np.array_equal(in_frame.compute().to_numpy(), places)
 
 
+@pytest.mark.parametrize(
+    ("metric", "kwds"), [("manhattan", {}), ("canberra", {}), ("minkowski", {"p": 3})]
+)
+def test_other_metrics_give_the_bits_of_memory_too(metric, kwds):
+    """Dask took scikit-learn's metrics, and FinslerUMAP in memory takes umap-learn's."""
+    models = (
+        clone(UMAP).set_params(metric=metric, metric_kwds=kwds),
+        clone(TSNE).set_params(metric=metric, metric_params=kwds),
+    )
+    for model in models:
+        fitted = fit(clone(model), array(X, 64), rows_per_part=90)
+        assert np.array_equal(fitted.embedding_, clone(model).fit(X).embedding_), model
+
+
 def test_parameters_are_as_they_were():
     for model in (UMAP, TSNE):
         fitted = clone(model).fit(array(X, 90))
@@ -131,12 +145,15 @@ def test_sample_is_drawn_by_row_number(tmp_path):
 
 
 def test_a_sample_that_was_not_asked_for_is_said(monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_ROWS", 200)
-    monkeypatch.setattr(fitting, "SAMPLE_ROWS", 100)
-    with pytest.warns(UserWarning, match="X has 260 rows. The model is fitted to 100 of them"):
-        model = clone(UMAP).fit(array(X, 100))
-    assert len(model.embedding_) == 100
-    monkeypatch.setattr(fitting, "MDS_ROWS", 60)
+    monkeypatch.setattr(estimators, "MOST_ROWS", 200)
+    monkeypatch.setattr(estimators, "SAMPLE_ROWS", 100)
+    said = "X has 260 rows. The model is fitted to 100 of them"
+    for start in (lambda: clone(UMAP).fit(array(X, 100)), lambda: fit(clone(UMAP), array(X, 100))):
+        with pytest.warns(UserWarning, match=said) as notes:
+            model = start()
+        assert len(model.embedding_) == 100
+        assert [note.filename for note in notes if said in str(note.message)] == [__file__]
+    monkeypatch.setattr(estimators, "MDS_ROWS", 60)
     with pytest.warns(UserWarning, match="fitted to 60 of them"):
         places = clone(MDS).fit_transform(array(X, 100))
     assert places.compute().shape == (260, 3)
@@ -218,3 +235,14 @@ def test_worker_out_of_memory_is_said():
 
     with pytest.raises(ClusterError, match="a worker ran out of memory"):
         list(Runner(Client()).in_order([1]))
+
+
+def test_options_of_transform_reach_every_block():
+    model = clone(TSNE).fit(X)
+    for options in ({"n_iter": 30, "learning_rate": 1.0}, {"perplexity": 4}):
+        expected = model.transform(NEW, **options)
+        assert not np.array_equal(expected, model.transform(NEW))
+        placed = model.transform(array(NEW, 13), **options)
+        assert np.array_equal(placed.compute(), expected)
+        framed = model.transform(frame(NEW, 3), **options)
+        assert np.array_equal(framed.compute().to_numpy(), expected)

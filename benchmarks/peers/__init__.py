@@ -1,0 +1,1 @@
+"""Other methods that this project is compared with."""

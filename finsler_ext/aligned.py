@@ -1,0 +1,452 @@
+"""AlignedFinslerUMAP: one map for every data set of a series, with heights that compare.
+
+The series is laid out together. With L_t the loss of FinslerUMAP on data set t, minimise
+
+    Σ_t L_t(Y_t) + λ/2 Σ c_ij ‖y_i − y_j‖²   over rows i of t and j of t + 1 that are the same,
+
+where c_ij in [0, 1] is how far their neighbourhoods agree: what stays the same stays in place, and
+what changes may move. All maps start from one spectral layout of the graphs together. All heights
+have one scale: they rise from one potential, by one slope. Potentials of directed data, which
+are known up to a constant, are shifted so that related rows agree on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from finsler_ext.asymmetry import DENSITY
+from finsler_ext.directed.symmetry import is_symmetric
+from finsler_ext.height.acts import EUCLIDEAN, height_mode, lay_out
+from finsler_ext.height.pins import follow_pins
+from finsler_ext.height.start import initial_positions
+from finsler_ext.umap.estimator import FinslerUMAP
+from finsler_ext.umap.graph import isolated
+from finsler_ext.umap.kernels import UmapDescent
+from finsler_ext.umap.layout import UmapActs, epochs_of, make_descent
+
+__all__ = ["AlignedFinslerUMAP"]
+
+# A step draws related rows together by at most this share of their distance.
+MOST_DRAWN = 0.5
+
+
+class AlignedFinslerUMAP(BaseEstimator):
+    """FinslerUMAP of a series of data sets or digraphs that share rows.
+
+    Parameters
+    ----------
+    estimator : FinslerUMAP, optional
+        Its parameters hold for every data set; ``omega_norm`` is a number, ``init`` "spectral" or
+        "random". With ``metric="precomputed"`` the series is one of directed data.
+    alignment : float, default=5
+        λ, how strongly the same row of consecutive data sets is drawn together. 0: not at all.
+
+    Attributes
+    ----------
+    embeddings_ : list of arrays of shape (n_t, n_components)
+    models_ : list of FinslerUMAP
+        One per data set, each fitted, with its own scores; they can be saved.
+    identities_ : list of int arrays of shape (n_t,)
+        Rows with the same number are the same.
+    agreement_ : list of arrays
+        c of the relations between consecutive data sets, in the order of the rows of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from finsler_ext import FinslerUMAP
+    >>> from finsler_ext.aligned import AlignedFinslerUMAP
+    >>> X = np.random.default_rng(0).normal(size=(80, 4))
+    >>> same = {i: i for i in range(60)}
+    >>> series = AlignedFinslerUMAP(FinslerUMAP(random_state=0, n_epochs=50))
+    >>> series = series.fit([X, np.vstack([X[:60], X[60:] + 3])], relations=[same])
+    >>> [places.shape for places in series.embeddings_]
+    [(80, 3), (80, 3)]
+    """
+
+    def __init__(self, estimator=None, *, alignment=5.0):
+        self.estimator = estimator
+        self.alignment = alignment
+
+    def fit(self, X: Sequence, y=None, *, relations=None, names=None):
+        """Lay out a series.
+
+        Parameters
+        ----------
+        X : sequence of data sets, each as `FinslerUMAP.fit` takes it
+        y : ignored
+        relations : sequence of dicts, optional
+            As in umap's AlignedUMAP: for every data set but the last, from rows of it to the same
+            rows of the next.
+        names : sequence of arrays, optional
+            In place of relations: the names of all rows of every data set. By default the nodes
+            of directed data, or the index of DataFrames.
+        """
+        self._check()
+        sets = list(X)
+        if len(sets) < 2:
+            raise ValueError(f"a series has at least two data sets, got {len(sets)}.")
+        stages = [_constructed(self._template(), data) for data in sets]
+        known: dict = {}
+        if relations is None:
+            names = [None] * len(sets) if names is None else names
+            given = zip(sets, stages, names, strict=True)
+            ids = [
+                _numbered(_names_of(*each), each[1].model.graph_.shape[0], known) for each in given
+            ]
+        else:
+            ids = _related([stage.model.graph_.shape[0] for stage in stages], list(relations))
+        layout = self._laid_out(stages, ids, self._common_start(stages, ids))
+        self.models_, self.embeddings_, self.agreement_, self._potentials = layout
+        self.identities_, self._known = ids, known
+        return self
+
+    def fit_transform(self, X, y=None, *, relations=None, names=None) -> list[np.ndarray]:
+        """Fit and return the embeddings."""
+        return self.fit(X, relations=relations, names=names).embeddings_
+
+    def transform(self, X, stage: int = -1, **options) -> np.ndarray:
+        """Places of new rows in the map of one data set, by default the last."""
+        check_is_fitted(self, "models_")
+        return self.models_[stage].transform(X, **options)
+
+    def update(self, X, *, relations=None, names=None):
+        """Add the next data set to the series; the maps that exist do not move.
+
+        Parameters
+        ----------
+        X : data set
+        relations : dict, optional
+            From rows of the last data set to the same rows of this one.
+        names : array, optional
+            In place of it, the names of all rows of this one; by default as in `fit`.
+        """
+        check_is_fitted(self, "models_")
+        new, known = _constructed(self._template(), X), dict(self._known)
+        n, before = new.model.graph_.shape[0], self.identities_[-1]
+        if relations is None:
+            if not known:
+                raise ValueError("update needs relations: the series was fitted with them.")
+            ids = _numbered(_names_of(X, new, names), n, known)
+        else:
+            ids = 1 + max(int(part.max()) for part in self.identities_) + np.arange(n)
+            ids[list(relations.values())] = before[list(relations)]
+        old = _fitted(self.models_[-1], self._potentials[-1])
+        places = old.model.embedding_[old.joined]
+        pair = [before, ids]
+        start = np.full((n, places.shape[1]), np.nan)
+        mine, theirs = _matches(before, ids)
+        start[theirs] = old.model.embedding_[mine]
+        middle = np.tile(places.mean(axis=0), (new.joined.size, 1))
+        start = follow_pins(middle, start[new.joined], new.graph).astype(np.float32)
+        layout = self._laid_out([old, new], pair, [places, start], n_fixed=1)
+        self.models_ = [*self.models_, layout[0][-1]]
+        self.embeddings_ = [*self.embeddings_, layout[1][-1]]
+        self.agreement_ = [*self.agreement_, layout[2][-1]]
+        self._potentials = [*self._potentials, layout[3][-1]]
+        self.identities_, self._known = [*self.identities_, ids], known
+        return self
+
+    def _check(self) -> None:
+        estimator = self._template()
+        if isinstance(estimator.omega_norm, str):
+            raise ValueError("omega_norm='auto' is not available in a series; give a number.")
+        if estimator.init not in ("spectral", "random"):
+            raise ValueError(f"init must be 'spectral' or 'random', got {estimator.init!r}.")
+        if estimator.unique or estimator.transform_mode != "embedding":
+            raise ValueError("unique=True and transform_mode='graph' are not for a series.")
+        if not self.alignment >= 0:
+            raise ValueError(f"alignment must be 0 or more, got {self.alignment!r}.")
+
+    def _template(self) -> FinslerUMAP:
+        return FinslerUMAP() if self.estimator is None else clone(self.estimator)
+
+    def _common_start(self, stages: list[Stage], ids: list[np.ndarray]) -> list[np.ndarray]:
+        """Every stage's rows where a layout of all graphs together starts them."""
+        template, mode = stages[0].model, self._mode(stages)
+        numbers = [part[stage.joined] for stage, part in zip(stages, ids, strict=True)]
+        rows, place = np.unique(np.concatenate(numbers), return_inverse=True)
+        merged = scipy.sparse.csr_array((rows.size, rows.size))
+        ends = np.cumsum([0, *(len(part) for part in numbers)])
+        for stage, first, last in zip(stages, ends, ends[1:], strict=False):
+            at = place[first:last]
+            edges = scipy.sparse.coo_array(stage.graph)
+            i, j = edges.coords
+            merged += scipy.sparse.csr_array((edges.data, (at[i], at[j])), shape=merged.shape)
+        m = template.n_components
+        columns = m if mode == EUCLIDEAN or m < 3 else m - 1
+        rng = check_random_state(template.random_state)
+        start = np.zeros((rows.size, m), dtype=np.float32)
+        start[:, :columns] = initial_positions(template.init, columns, merged, None, rng)
+        return [start[place[a:b]] for a, b in pairwise(ends)]
+
+    def _mode(self, stages: list[Stage]) -> str:
+        model = stages[0].model
+        symmetric = all(is_symmetric(stage.graph) for stage in stages)
+        directed = model.asymmetry_.is_directed
+        return height_mode(
+            model.height, model.n_components, model.omega_norm_, symmetric, None, directed
+        )
+
+    def _laid_out(self, stages, ids, start, n_fixed: int = 0):
+        """Models, embeddings, agreement and potentials of a series; the first few do not move."""
+        model = stages[-1].model
+        relations = [
+            _agreement(stages[t], stages[t + 1], ids[t], ids[t + 1]) for t in range(len(stages) - 1)
+        ]
+        potentials = [stage.potential for stage in stages]
+        if model.asymmetry_.is_directed:  # known up to a constant
+            potentials = _comparable(potentials, ids)
+        joined = [stage.joined for stage in stages]
+        rng = check_random_state(model.random_state)
+        descents = [
+            make_descent(s.model, s.graph, epochs_of(s.model)[-1], int(rng.randint(2**31 - 1)))
+            for s in stages
+        ]
+        series = SeriesDescent(descents, _stacked(relations, joined), self.alignment, n_fixed)
+        pins = np.full((series.graph.shape[0], model.n_components), np.nan)
+        pins[: series.ends[n_fixed]] = np.concatenate(start)[: series.ends[n_fixed]]
+        acts = SeriesActs(series, np.concatenate(start), pins=pins if n_fixed else None)
+        level = np.concatenate([p[j] for p, j in zip(potentials, joined, strict=True)])
+        layout = lay_out(
+            acts,
+            model.omega_norm_,
+            mode=self._mode(stages),
+            potential=level,
+            noisy=model.asymmetry_.kind == DENSITY,
+            find_axis=n_fixed == 0,
+        )
+        for stage, part in zip(stages[n_fixed:], series.parts[n_fixed:], strict=True):
+            stage.place(layout.position[part])
+            stage.model.islands_ = layout.islands
+        models = [stage.model for stage in stages]
+        agreement = [relation[2] for relation in relations]
+        return models, [m.embedding_ for m in models], agreement, potentials
+
+
+class Stage(NamedTuple):
+    """One data set: its model, the rows of a fit, those with neighbours, their graph; potential."""
+
+    model: FinslerUMAP
+    rows: Any
+    joined: np.ndarray
+    graph: scipy.sparse.csr_array
+    potential: np.ndarray
+
+    def place(self, position: np.ndarray) -> None:
+        """Finish the fit at a given layout: every row is pinned, and no step is taken."""
+        model, n = self.model, self.model.graph_.shape[0]
+        pins = np.full((n, model.n_components), np.nan)
+        pins[self.joined] = position
+        n_epochs, model.n_epochs = model.n_epochs, 0
+        model._n_epochs_list = None
+        model._embed(self.rows._replace(pins=pins))
+        model.n_epochs, model.pinned_ = n_epochs, None
+        model._keep_params()
+
+
+def _constructed(model: FinslerUMAP, X) -> Stage:
+    checked = model._validate(X, y=None, ensure_all_finite=True, callback=None)
+    rows = model._construct(checked)
+    if rows is None:
+        raise ValueError("every data set of a series needs at least two rows.")
+    model.asymmetry_ = model._asymmetry(rows)
+    level = model.asymmetry_.level()
+    n = model.graph_.shape[0]
+    return _staged(model, rows, np.zeros(n) if level is None else level)
+
+
+def _fitted(model: FinslerUMAP, potential) -> Stage:
+    return _staged(model, None, potential)
+
+
+def _staged(model, rows, potential) -> Stage:
+    graph = scipy.sparse.csr_array(model.graph_)
+    joined = np.flatnonzero(~isolated(model.graph_))
+    return Stage(model, rows, joined, graph[joined][:, joined], np.asarray(potential, float))
+
+
+def _names_of(X, stage: Stage, given=None):
+    """Names of the rows: given, of nodes, or the index of a DataFrame."""
+    if given is not None:
+        return np.asarray(given)
+    if stage.model.node_names_ is not None:
+        return np.asarray(stage.model.node_names_)
+    index = getattr(X, "index", None)
+    if index is None or callable(index):
+        raise ValueError("the rows have no names: give relations, or names.")
+    return np.asarray(index)
+
+
+def _numbered(names, n: int, known: dict) -> np.ndarray:
+    """A number per name; ``known`` grows."""
+    if len(names) != n or len(set(names.tolist())) != n:
+        raise ValueError(f"names: a data set of {n} rows needs {n} different names.")
+    return np.array([known.setdefault(name, len(known)) for name in names.tolist()])
+
+
+def _related(sizes: list[int], relations: list) -> list[np.ndarray]:
+    """Numbers of rows by relations between consecutive data sets."""
+    if len(relations) != len(sizes) - 1:
+        raise ValueError(
+            f"relations: {len(sizes)} data sets need {len(sizes) - 1} dicts, got {len(relations)}."
+        )
+    ends = np.cumsum([0, *sizes])
+    pairs = [
+        (ends[t] + i, ends[t + 1] + j)
+        for t, relation in enumerate(relations)
+        for i, j in dict(relation).items()
+    ]
+    for t, relation in enumerate(relations):
+        for rows, n in ((relation.keys(), sizes[t]), (relation.values(), sizes[t + 1])):
+            if len(set(rows)) != len(relation) or not all(0 <= row < n for row in rows):
+                raise ValueError(
+                    f"relations[{t}] must go from rows to different rows: 0 to {n - 1}."
+                )
+    i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    n = ends[-1]
+    graph = scipy.sparse.coo_array((np.ones(i.size), (i, j)), shape=(n, n))
+    number = connected_components(graph, directed=False)[1]
+    return [number[a:b] for a, b in pairwise(ends)]
+
+
+def _matches(first, second) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two data sets that are the same."""
+    _, mine, theirs = np.intersect1d(first, second, return_indices=True)
+    return mine, theirs
+
+
+def _agreement(one: Stage, two: Stage, ids_one, ids_two):
+    """Related rows of two stages, and Σ min / Σ max of their memberships, symmetrised."""
+    mine, theirs = _matches(ids_one, ids_two)
+    _, place = np.unique(np.concatenate([ids_one, ids_two]), return_inverse=True)
+    n = int(place.max()) + 1
+    sides = []
+    for model, rows, at in (
+        (one.model, mine, place[: len(ids_one)]),
+        (two.model, theirs, place[len(ids_one) :]),
+    ):
+        edges = scipy.sparse.csr_array(model.graph_)
+        edges = scipy.sparse.coo_array((edges + edges.T)[rows])
+        i, j = edges.coords
+        sides.append(scipy.sparse.csr_array((edges.data, (i, at[j])), shape=(rows.size, n)))
+    least, most = (np.asarray(side.sum(axis=1)).ravel() for side in (
+        sides[0].minimum(sides[1]), sides[0].maximum(sides[1])))  # fmt: skip
+    return mine, theirs, np.divide(least, most, out=np.zeros_like(least), where=most > 0)
+
+
+def _comparable(potentials: list[np.ndarray], ids: list[np.ndarray]) -> list[np.ndarray]:
+    """Potentials shifted so that those of consecutive data sets agree on average."""
+    shifted = [potentials[0]]
+    for t in range(1, len(potentials)):
+        mine, theirs = _matches(ids[t - 1], ids[t])
+        gap = shifted[-1][mine] - potentials[t][theirs]
+        gap = gap[np.isfinite(gap)]
+        shifted.append(potentials[t] + (gap.mean() if gap.size else 0.0))
+    return shifted
+
+
+def _stacked(relations, joined: list[np.ndarray]) -> scipy.sparse.csr_array:
+    """c_ij between the rows of all stages that have neighbours."""
+    ends = np.cumsum([0, *(part.size for part in joined)])
+    number = []
+    for t, part in enumerate(joined):
+        lookup = np.full(int(part.max(initial=0)) + 1, -1)
+        lookup[part] = ends[t] + np.arange(part.size)
+        number.append(lookup)
+    found = []
+    for t, (mine, theirs, agreement) in enumerate(relations):
+        inside = (mine < number[t].size) & (theirs < number[t + 1].size)
+        a, b = number[t][mine[inside]], number[t + 1][theirs[inside]]
+        both = (a >= 0) & (b >= 0)
+        found.append(np.array([a[both], b[both], agreement[inside][both]]))
+    i, j, weight = np.concatenate(found, axis=1)
+    i, j = i.astype(np.int64), j.astype(np.int64)
+    half = scipy.sparse.coo_array((weight, (i, j)), shape=(ends[-1], ends[-1])).tocsr()
+    return half + half.T
+
+
+class SeriesDescent(UmapDescent):
+    """Descents of several graphs in step, with related rows drawn together after every epoch.
+
+    It stands for a `finsler_ext.umap.kernels.UmapDescent` of all rows; the first few stages may
+    be fixed.
+    """
+
+    def __init__(self, stages: list[UmapDescent], relations, strength: float, n_fixed: int = 0):
+        self.stages, self.relations, self.n_fixed = stages, relations, n_fixed
+        self.strength, self.degree = strength, np.asarray(relations.sum(axis=1))
+        self.graph = scipy.sparse.csr_array(scipy.sparse.block_diag([s.graph for s in stages]))
+        self.ends = np.cumsum([0, *(s.graph.shape[0] for s in stages)])
+        self.parts = [slice(a, b) for a, b in pairwise(self.ends)]
+        last = stages[-1]
+        self.shape, self.n_epochs, self.n_threads = last.shape, last.n_epochs, last.n_threads
+
+    def run(
+        self,
+        position: np.ndarray,
+        epochs: Iterable[int],
+        *,
+        omega_norm: float,
+        rates: tuple[float, float] = (1.0, 1.0),
+        rate_until: int | None = None,
+        fixed: np.ndarray | None = None,
+        after_epoch: Callable[[int, np.ndarray], object] | None = None,
+    ) -> np.ndarray:
+        """As `UmapDescent.run`; what is ``fixed`` are whole stages."""
+        position = np.array(position, dtype=np.float32)
+        until = self.n_epochs if rate_until is None else rate_until
+        for epoch in epochs:
+            for part, stage in list(zip(self.parts, self.stages, strict=True))[self.n_fixed :]:
+                position[part] = stage.run(
+                    position[part], (epoch,), omega_norm=omega_norm, rates=rates, rate_until=until
+                )
+            rate = self.strength * self.stages[-1].learning_rate * (1.0 - epoch / until)
+            share = np.minimum(rate * np.array(rates), MOST_DRAWN)
+            self._draw_together(position, share)
+            if after_epoch is not None:
+                after_epoch(epoch + 1, position)
+        return position
+
+    def _draw_together(self, position: np.ndarray, share) -> None:
+        """A step down Σ c ‖y_i − y_j‖²/2, in place; at most half way."""
+        towards = self.relations @ position - self.degree[:, None] * position
+        towards[: self.ends[self.n_fixed]] = 0.0
+        step = np.full(position.shape[1], share[0])
+        step[-1] = share[1]
+        position += (0.5 * step * towards).astype(np.float32)
+
+
+class SeriesActs(UmapActs):
+    """The acts of a series; points repel each other within their stage only."""
+
+    descent: SeriesDescent
+
+    def loss(self, position, omega_norm) -> Any:
+        stages = zip(self.descent.parts, self.descent.stages, strict=True)
+        return sum(
+            float(UmapActs(stage, position[part]).loss(position[part], omega_norm))
+            for part, stage in stages
+        )
+
+    def axis_loss(self, position, omega_norm):
+        stages = zip(self.descent.parts, self.descent.stages, strict=True)
+        parts = [
+            UmapActs(stage, position[part]).axis_loss(position[part], omega_norm)
+            for part, stage in stages
+        ]
+
+        def objective(axis):
+            values, slopes = zip(*(part(axis) for part in parts), strict=True)
+            return sum(values), sum(slopes)
+
+        return objective

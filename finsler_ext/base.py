@@ -1,0 +1,334 @@
+"""The steps of a fit, the same for all estimators, and the promise that it is atomic.
+
+    validate → construct → start → lay out, at the drift given or chosen → score
+
+An estimator fills in the steps. A fit works on a copy of the model and hands over what it found
+when all steps are done, so that an error or Ctrl-C half way leaves the model as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from finsler_ext._warn import warn
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.directed.symmetry import is_symmetric
+from finsler_ext.evidence import (
+    Evidence,
+    HeightError,
+    HeldOutPairs,
+    MeasuredPairs,
+    find_evidence,
+    potential_error,
+)
+from finsler_ext.geometry import Space, find_space
+from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
+from finsler_ext.metrics import density_height
+from finsler_ext.schema import (
+    NONE,
+    TEXT,
+    Field,
+    array,
+    check_parameters,
+    instance,
+    listed,
+    maybe,
+    names,
+    number,
+    part,
+    whole,
+)
+from finsler_ext.validation import refuse_diverged
+
+# Stands for a drift that is not known yet; no layout is made with it.
+ANY_DRIFT = 0.25
+
+
+def check_drift_of(fitted: dict[str, Any]) -> None:
+    """Refuse the drift of a model from a file that its parameters do not give."""
+    drift = find_space(fitted["space"]).check_drift(fitted["omega_norm_"])
+    if fitted["omega_norm"] != "auto" and drift != float(fitted["omega_norm"]):
+        raise ValueError("omega_norm_ is not the omega_norm that was given")
+
+
+def scores(N: str) -> dict[str, Field]:
+    """What all fitted models have, as files hold it, for N rows of data.
+
+    n of them are laid out: fewer than N with unique=True.
+    """
+    return {
+        "omega_norm_": number("[0, 1)"),
+        "local_scale_": NONE | array("f8", "n", "[0, inf)", nan=True),
+        "asymmetry_": maybe(part("Asymmetry", n="n")),
+        "skew_fidelity_": maybe(part("SkewFidelity")),
+        "density_height_": maybe(number("[-1.000001, 1.000001]", nan=True)),
+        "gradient_share_": maybe(number("[0, 1.000001]", nan=True)),
+        "potential_": maybe(array("f8", N, nan=True)),
+        "potential_component_": maybe(array("i4 i8", N, f"[-1, {N})")),
+        "evidence_": maybe(part("Evidence")),
+        "_height_error": maybe(NONE | part("HeightError", "MeasuredPairs", n="n")),
+        "_held_out_pairs": maybe(NONE | part("HeldOutPairs")),
+        "node_names_": maybe(NONE | names(N)),
+        "feature_names_in_": maybe(names("d")),
+        "sample_indices_": maybe(NONE | array("i8", N, "[0, inf)")),  # of a Dask collection
+        "n_features_in_": maybe(whole("[1, inf)", size="d")),
+        "_n_features_out": maybe(whole("[1, inf)")),
+        "_fitted_names": maybe(listed(TEXT)),
+        "_sklearn_output_config": maybe(instance(dict)),
+    }
+
+
+class FinslerEstimator:
+    """Mixin of FinslerUMAP, FinslerTSNE and FinslerMDS.
+
+    ``_validate`` returns what ``_construct`` makes a problem of; ``_asymmetry`` says what the
+    height is to show, ``_measured`` what it was measured on; ``_start`` returns whatever
+    ``_lay_out`` needs to lay out at any drift; ``_score`` sets the attributes that judge the
+    layout.
+    """
+
+    omega_norm: Any
+    space: Any
+    verbose: Any
+    asymmetry_: Asymmetry
+    potential_: np.ndarray
+    potential_component_: np.ndarray
+    embedding_: Any
+    omega_norm_: Any
+    local_scale_: Any
+    skew_fidelity_: SkewFidelity
+    evidence_: Evidence
+    _height_error: Any
+    _held_out_pairs: HeldOutPairs | None
+    _unique_inverse_: np.ndarray
+    density_height_: float
+    drift_choice_: Any
+    _fitted_names: frozenset[str]
+    # What each parameter may be.
+    _parameters: dict[str, Field]
+    # Those that `transform` reads as they are; of all others it uses what the fit used.
+    _free_after_fit: frozenset[str] = frozenset({"n_jobs", "verbose"})
+    _fitted_params: dict[str, Any]
+    # Whether a first fit keeps what was reached when Ctrl-C stops it, as openTSNE does.
+    _keeps_interrupted = False
+
+    def _fit(self, X, **given) -> None:
+        """Fit a copy and take over its attributes; those of an earlier fit go."""
+        check_parameters(self)
+        draft = copy(self)
+        stale = vars(self).get("_fitted_names", frozenset())
+        for name in stale:
+            vars(draft).pop(name, None)
+        before = set(vars(draft))
+        try:
+            draft._run(draft._validate(X, **given))
+        except Exception:
+            raise
+        except BaseException:
+            if self._keeps_interrupted and not hasattr(self, "embedding_"):
+                vars(self).update(vars(draft))
+            raise
+        draft._keep_params()
+        draft._fitted_names = frozenset(vars(draft)) - before
+        for name in stale:
+            vars(self).pop(name, None)
+        vars(self).update(vars(draft))
+
+    def _keep_params(self) -> None:
+        """Remember the parameters of this fit, for `transform`."""
+        names = [name for name in self._parameters if name not in self._free_after_fit]
+        self._fitted_params = {name: getattr(self, name) for name in names}
+
+    def _with_fitted_params(self):
+        """This model as `transform` uses it: with the parameters it was fitted with."""
+        fitted = copy(self)
+        vars(fitted).update(getattr(self, "_fitted_params", {}))
+        return fitted
+
+    def _run(self, checked) -> None:
+        """From checked data to a scored embedding; without a problem there is none."""
+        problem = self._construct(checked)
+        if problem is not None:
+            self._embed(problem)
+
+    def _embed(self, problem) -> None:
+        self.asymmetry_ = self._asymmetry(problem)
+        potential = self.asymmetry_.potential()
+        if potential is not None:
+            self.potential_, self.potential_component_ = potential
+        self.evidence_, self._height_error, self._held_out_pairs = find_evidence(
+            self.asymmetry_.kind, self._measured(problem)
+        )
+        self._score(problem, self._lay_out(problem, self._start(problem)))
+        if potential is None:
+            n = len(self.embedding_)
+            self.potential_, self.potential_component_ = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self.asymmetry_.forget()
+
+    def _validate(self, *given: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    def _construct(self, checked) -> Any:
+        raise NotImplementedError
+
+    def _asymmetry(self, problem) -> Asymmetry:
+        raise NotImplementedError
+
+    def _measured(self, problem) -> Any:
+        """What the asymmetry was measured on, for `finsler_ext.evidence.find_evidence`."""
+        raise NotImplementedError
+
+    def _start(self, problem) -> Any:
+        raise NotImplementedError
+
+    def _lay_out(self, problem, start) -> Any:
+        raise NotImplementedError
+
+    def _score(self, problem, layout) -> None:
+        raise NotImplementedError
+
+    def _judge(
+        self, embedding, words: str = "", *, symmetric: bool = False, directed: bool | None = None
+    ) -> None:
+        """Set ``skew_fidelity_`` and ``density_height_``, and say how far to trust the height.
+
+        Parameters
+        ----------
+        words : str
+            What to say first, if verbose.
+        symmetric : bool
+            Whether affinities are symmetric, so that no height is expected.
+        directed : bool, optional
+            Whether the data asks for a height, however small the drift; by default if it is of
+            directed distances.
+        """
+        graph = getattr(self, "graph_", None)
+        if graph is None or graph.nnz > 0:
+            refuse_diverged(embedding, isolated=True)
+        space, asymmetry, scale = self._space(), self.asymmetry_, self.local_scale_
+        self.skew_fidelity_ = fidelity = asymmetry.fidelity(embedding, self.omega_norm_, space)
+        self.density_height_ = float("nan") if scale is None else density_height(embedding, scale)
+        shown = fidelity.sign if self.omega_norm_ > 0 else float("nan")
+        self.evidence_ = self.evidence_._replace(shown=shown)
+        if self.verbose:
+            self._say(f"{words}; {fidelity}" if words else str(fidelity))
+            self._say(f"Evidence: {self.evidence_.verdict}")
+            if hasattr(self, "islands_"):
+                self._say(str(self.islands_))
+        if not symmetric:
+            directed = asymmetry.is_directed if directed is None else directed
+            warn_of_height(self.evidence_, fidelity, self.omega_norm_, directed, space)
+
+    @property
+    def height_error_(self) -> np.ndarray:
+        """Error of every height: height ± 1.645 error is a 90 % interval; nan where not known.
+
+        It is the error of the potential that the height follows, in units of the height.
+        """
+        found = self._found_error()
+        height = np.asarray(self.embedding_, dtype=np.float64)[:, -1]
+        if found is None or self.omega_norm_ == 0:
+            return np.full(len(height), np.nan)
+        return found.of_height(height)
+
+    @property
+    def height_unsure_(self) -> np.ndarray:
+        """Whether a point may be above or below its neighbours, as far as the data tells."""
+        found = self._found_error()
+        if found is None or self.omega_norm_ == 0:
+            return np.zeros(len(self.embedding_), dtype=bool)
+        return found.unsure
+
+    def _found_error(self) -> HeightError | None:
+        """Of every row; that of directed graphs is solved for when it is first asked for."""
+        found = vars(self).get("_height_error", self)
+        if found is self:
+            raise AttributeError(f"This {type(self).__name__} is not fitted, or only in part.")
+        if isinstance(found, MeasuredPairs):
+            found = self._height_error = potential_error(found)
+        if found is None or len(found.error) == len(self.embedding_):
+            return found
+        return HeightError(*(part[self._unique_inverse_] for part in found))
+
+    def _space(self) -> Space:
+        return find_space(self.space)
+
+    def _chosen_drift(
+        self,
+        affinities,
+        before: Callable[[], np.ndarray],
+        embed: Callable[[float], np.ndarray],
+        neighbors: np.ndarray,
+    ) -> float:
+        """omega_norm="auto" of a neighbour graph; sets ``drift_choice_`` and ``omega_norm_``.
+
+        Parameters
+        ----------
+        affinities : sparse matrix
+        before : callable
+            Returns the layout before the drift acts.
+        embed, neighbors
+            As in `finsler_ext.height.drift.choose_drift`.
+        """
+
+        def tried(omega_norm):
+            self._say(f"omega_norm='auto': trying {omega_norm:g}")
+            return embed(omega_norm)
+
+        if is_symmetric(affinities):
+            reason = "the data has no asymmetry to show: affinities are symmetric"
+            choice = DriftChoice(0.0, reason)
+        elif self.evidence_.more_than_chance is False:
+            chance = f"no more than chance (p = {self.evidence_.p_value:.2g})"
+            choice = DriftChoice(0.0, f"the asymmetry of the data is {chance}")
+        else:
+            space = self._space()
+            choice = choose_drift(before(), tried, self.asymmetry_, neighbors, space=space)
+        self._say(f"omega_norm='auto': {choice.omega_norm:g}, {choice.reason}")
+        self.drift_choice_, self.omega_norm_ = choice, choice.omega_norm
+        if choice.omega_norm == 0:
+            warn(
+                f"omega_norm='auto' chose 0: {choice.reason}. The embedding is Euclidean, and its "
+                "last column is one more map column."
+            )
+        return choice.omega_norm
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            print(message)
+
+
+# Dask collections go to `finsler_ext.dask`, which is imported with the first of them.
+
+
+def is_collection(X) -> bool:
+    """Whether X is a Dask array or data frame."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def fit_collection(model, X, **others) -> Any:
+    _refuse("fit", others)
+    from finsler_ext.dask import fit
+
+    return fit(model, X)
+
+
+def transform_collection(model, X, options: dict | None = None, **others) -> Any:
+    """``options`` are passed on to the model's ``transform`` of every block."""
+    _refuse("transform", others)
+    from finsler_ext.dask import transform
+
+    return transform(model, X, **(options or {}))
+
+
+def _refuse(method: str, others: dict) -> None:
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{given[0]}: {method} of a Dask collection takes the rows alone. Fit a sample of rows "
+            "that is in memory, or leave it out."
+        )

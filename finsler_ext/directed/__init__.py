@@ -1,0 +1,1 @@
+"""Directed data: every container, digraphs, and whether anything depends on the direction."""

@@ -1,0 +1,222 @@
+"""Sparse digraphs as they are: every stored edge is kept, however many a node has.
+
+A list of nearest neighbours has the same number of entries in every row, and what is not listed is
+farther than what is. A digraph is something else: its degrees mean something, many of its lengths
+are equal, and an edge without its reverse is a one-way street. Its memberships are
+
+    p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on every edge,   Σ_j p_ij = 1 + (degree_i − 1)/2,
+
+so that rows keep their degrees: the nearest counts 1, the others one half on average (all of them
+1 where lengths are equal). Strengths and transition probabilities stay what they are:
+p_ij = s_ij / max_j s_ij, which is σ = 1 for lengths of −log s. The way back along a one-way edge is
+taken as `WAY_BACK` times as long; in a graph without lengths it cannot be shorter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from finsler_ext.neighbors.transform import NewNeighbors
+from finsler_ext.scales import umap_scales
+from finsler_ext.schema import NONE, array, saved, whole
+
+# Length of the way back along a one-way edge. There is no edge back, so in a graph without lengths
+# it takes two steps at least.
+WAY_BACK = 2.0
+# With more of the pairs known than this, those that are not are unknown distances.
+MOST_PAIRS = 0.5
+
+
+@saved(
+    n_points=whole("[1, inf)", size="n"),
+    source=array("i4 i8", "e", "[0, n)"),
+    target=array("i4 i8", "e", "[0, n)"),
+    length=array("f4 f8", "e", "[0, inf)"),
+    strength=NONE | array("f4 f8", "e", "[0, inf)"),
+)
+class Edges(NamedTuple):
+    """All edges, sorted by source, then by length."""
+
+    source: np.ndarray
+    target: np.ndarray
+    length: np.ndarray
+    n_points: int
+    strength: np.ndarray | None = None
+    """As in the data, where it has strengths; lengths are then −log of their shares."""
+
+
+def is_digraph(D) -> bool:
+    """Whether directed data is a digraph, rather than distances or a list of the nearest.
+
+    Less than half of the pairs are known, rows know different numbers of them, and something
+    depends on the direction; or all lengths are equal.
+    """
+    if not scipy.sparse.issparse(D):
+        known = np.isfinite(D) & ~np.eye(len(D), dtype=np.bool_)
+        if np.count_nonzero(known) >= MOST_PAIRS * len(D) * (len(D) - 1):
+            # sorting the edges of a full matrix would take long
+            return bool(np.ptp(D[known]) == 0) if known.any() else False
+    edges = digraph_edges(D)
+    n, n_edges = edges.n_points, edges.source.size
+    if n_edges == 0:
+        return False
+    if edges.length.min() == edges.length.max():
+        return True
+    degree = np.bincount(edges.source, minlength=n)
+    if n_edges >= MOST_PAIRS * n * (n - 1) or degree.min() == degree.max():
+        return False
+    there = _matrix(edges)
+    return abs(there - there.T).max() > 0
+
+
+def digraph_edges(D, strengths=None) -> Edges:
+    """The finite entries of a matrix (the stored ones, if sparse), the diagonal left out."""
+    n = D.shape[0]
+    if scipy.sparse.issparse(D):
+        D = scipy.sparse.coo_array(D)
+        source, target = (index.astype(np.int64) for index in D.coords)
+        proper = (source != target) & np.isfinite(D.data)
+        source, target, length = source[proper], target[proper], D.data[proper]
+    else:
+        known = np.isfinite(D)
+        np.fill_diagonal(known, False)
+        source, target = np.nonzero(known)
+        length = D[source, target]
+    length = length.astype(np.float64)
+    order = np.lexsort((target, length, source))
+    source, target, length = source[order], target[order], length[order]
+    strength = None if strengths is None else np.asarray(strengths[source, target]).ravel()
+    return Edges(source, target, length, n, strength)
+
+
+def with_ways_back(D) -> scipy.sparse.csr_array:
+    """D, and for every edge without its reverse a way back that is `WAY_BACK` times as long.
+
+    Examples
+    --------
+    >>> with_ways_back(scipy.sparse.csr_array(np.array([[0.0, 3.0], [0.0, 0.0]]))).toarray()
+    array([[0., 3.],
+           [6., 0.]])
+    """
+    edges = digraph_edges(D)
+    stored = _matrix(edges._replace(length=np.ones(edges.source.size)))
+    one_way = np.asarray(stored[edges.target, edges.source]).ravel() == 0
+    source = np.concatenate([edges.source, edges.target[one_way]])
+    target = np.concatenate([edges.target, edges.source[one_way]])
+    length = np.concatenate([edges.length, WAY_BACK * edges.length[one_way]])
+    return _matrix(Edges(source, target, length, edges.n_points))
+
+
+def both_ways(D) -> scipy.sparse.csr_array:
+    """D, and ways back along the edges that lead from one strongly connected part to another.
+
+    All that was connected is then connected both ways, at `WAY_BACK` times the length against an
+    edge that has no way back at all.
+    """
+    edges = digraph_edges(D)
+    _, part = connected_components(_matrix(edges), connection="strong")
+    crossing = part[edges.source] != part[edges.target]
+    source = np.concatenate([edges.source, edges.target[crossing]])
+    target = np.concatenate([edges.target, edges.source[crossing]])
+    length = np.concatenate([edges.length, WAY_BACK * edges.length[crossing]])
+    return _matrix(Edges(source, target, length, edges.n_points))
+
+
+def digraph_scales(
+    edges: Edges, *, local_connectivity: float = 1.0, n_threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(σ, ρ) of every source, and the mean length of its edges (nan where it has none)."""
+    n = edges.n_points
+    degree = np.bincount(edges.source, minlength=n)
+    first = np.concatenate([[0], np.cumsum(degree)])
+    overall = float(edges.length.mean()) if edges.length.size else 0.0
+    sigma = np.full(n, overall if overall > 0 else 1.0, dtype=np.float32)
+    # Nodes without an edge of their own: what is no longer than usual counts fully.
+    rho = np.full(n, overall, dtype=np.float32)
+    mean = np.full(n, np.nan)
+    if edges.strength is not None:
+        some = np.flatnonzero(degree)
+        rho[some], sigma[:] = edges.length[first[some]], 1.0
+        mean[some] = (np.bincount(edges.source, edges.length, n) / np.maximum(degree, 1))[some]
+        return sigma, rho, mean
+    for size in np.unique(degree[degree > 0]):
+        rows = np.flatnonzero(degree == size)
+        lengths = edges.length[first[rows][:, None] + np.arange(size)]
+        mean[rows] = lengths.mean(axis=1)
+        sigma[rows], rho[rows] = umap_scales(
+            np.hstack([np.zeros((rows.size, 1)), lengths]),
+            local_connectivity=local_connectivity,
+            row_sum=1.0 + (size - 1.0) / 2.0,
+            overall=overall,
+            n_threads=n_threads,
+        )
+    return sigma, rho, mean
+
+
+def edge_strengths(edges: Edges) -> scipy.sparse.csr_array:
+    """The strengths of edges as given; of a digraph of lengths its memberships p_ij."""
+    if edges.strength is not None:
+        return _matrix(edges._replace(length=edges.strength))
+    sigma, rho, _ = digraph_scales(edges)
+    excess = np.maximum(edges.length - rho[edges.source], 0.0)
+    return _matrix(edges._replace(length=np.exp(-excess / sigma[edges.source])))
+
+
+def new_edges(outgoing, incoming) -> NewNeighbors:
+    """All edges of new points, from matrices of shape (n_new, n): out of them, and into them."""
+    out, into = (_stored(D) for D in (outgoing, incoming))
+    n_new, n = out.shape
+    row = np.concatenate([out.coords[0], into.coords[0]]).astype(np.int64)
+    column = np.concatenate([out.coords[1], into.coords[1]]).astype(np.int64)
+    pair, where = np.unique(row * n + column, return_inverse=True)
+    there, back = np.full(pair.size, np.inf), np.full(pair.size, np.inf)
+    there[where[: out.nnz]], back[where[out.nnz :]] = out.data, into.data
+    row, column = np.divmod(pair, n)
+    order = np.lexsort((column, there, row))
+    row, column, there, back = row[order], column[order], there[order], back[order]
+    count = np.bincount(row, minlength=n_new)
+    place = np.arange(row.size) - (np.cumsum(count) - count)[row]
+    shape = (n_new, max(1, int(count.max(initial=0))))
+    found = NewNeighbors(
+        np.full(shape, -1, dtype=np.int64), np.full(shape, np.inf), np.full(shape, np.inf)
+    )
+    known = np.isfinite(there) | np.isfinite(back)
+    row, place = row[known], place[known]
+    found.indices[row, place] = column[known]
+    found.outgoing[row, place], found.incoming[row, place] = there[known], back[known]
+    return found
+
+
+def new_scales(
+    found: NewNeighbors,
+    *,
+    strengths: bool = False,
+    local_connectivity: float = 1.0,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(σ, ρ) of new points, by the edges out of them; ``strengths`` as those of the digraph."""
+    row, place = np.nonzero(np.isfinite(found.outgoing))
+    length = found.outgoing[row, place]
+    strength = np.exp(-length) if strengths else None
+    edges = Edges(row, found.indices[row, place], length, len(found.indices), strength)
+    return digraph_scales(edges, local_connectivity=local_connectivity, n_threads=n_threads)[:2]
+
+
+def _stored(D) -> scipy.sparse.coo_array:
+    if scipy.sparse.issparse(D):
+        return scipy.sparse.coo_array(D)
+    known = np.nonzero(np.isfinite(D))
+    return scipy.sparse.coo_array((np.asarray(D)[known], known), shape=D.shape)
+
+
+def _matrix(edges: Edges) -> scipy.sparse.csr_array:
+    """CSR that keeps stored zeros."""
+    shape = (edges.n_points, edges.n_points)
+    order = np.lexsort((edges.target, edges.source))
+    count = np.bincount(edges.source, minlength=edges.n_points)
+    indptr = np.concatenate([[0], np.cumsum(count)])
+    return scipy.sparse.csr_array((edges.length[order], edges.target[order], indptr), shape=shape)

@@ -1,1 +1,0 @@
-"""The estimators: FinslerUMAP, FinslerTSNE, FinslerMDS and the spectral methods."""

@@ -1,0 +1,172 @@
+"""omega_norm="auto": the largest drift that the neighbourhoods can afford, found without labels.
+
+A larger drift makes the height show more of the asymmetry and leaves less room for everything
+else. The rule, the same for every estimator that embeds a neighbour graph: of a small grid,
+take the largest drift at which all columns together keep nearly as many of each point's
+neighbours as the layout did before the drift acted. With a held height that layout is the map
+alone. Data held out prefers the largest drift nearly always, so it cannot bound it; but it says
+whether there is anything to show, and if not, the drift is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from finsler_ext._warn import warn
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.evidence import Evidence
+from finsler_ext.geometry import RANDERS, Space
+from finsler_ext.metrics import neighborhood_preservation
+from finsler_ext.schema import TEXT, listed, number, part, saved
+
+__all__ = [
+    "DRIFTS",
+    "MEANINGFUL_SIGN",
+    "TOLERANCE",
+    "ChanceWarning",
+    "DriftChoice",
+    "Trial",
+    "check_drift_parameter",
+    "choose_drift",
+    "warn_of_height",
+]
+
+# As shares of the largest drift of the space. Below 0.3 the height says nothing, whatever the data.
+DRIFTS = (0.3, 0.5, 0.7, 0.9)
+# Share of the neighbours kept before the drift acted that may be lost.
+TOLERANCE = 0.1
+# Below this share of correctly ordered edges the height is not worth reading.
+MEANINGFUL_SIGN = 0.6
+# From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
+# mistake.
+ASKED_FOR = 0.3
+
+
+class ChanceWarning(UserWarning):
+    """A height that was asked for orders the data no better than chance."""
+
+
+@saved(omega_norm=number("[0, 1)"), preservation=number(nan=True), sign=number(nan=True))
+class Trial(NamedTuple):
+    """One embedding that was tried: its drift and how it scored."""
+
+    omega_norm: float
+    preservation: float
+    sign: float
+
+
+@saved(omega_norm=number("[0, 1)"), reason=TEXT, trials=listed(part("Trial")))
+class DriftChoice(NamedTuple):
+    """The drift chosen, why, and every embedding that was tried."""
+
+    omega_norm: float
+    reason: str
+    trials: tuple[Trial, ...] = ()
+
+
+def check_drift_parameter(omega_norm, space: Space = RANDERS) -> float | None:
+    """The parameter ``omega_norm`` of an estimator: a float, or None for "auto"."""
+    if isinstance(omega_norm, str):
+        if omega_norm == "auto":
+            return None
+        raise ValueError(
+            f"omega_norm must be a number in [0, {space.limit:g}) or 'auto', got {omega_norm!r}. "
+            f"Try {0.5 * space.limit:g}."
+        )
+    return space.check_drift(omega_norm)
+
+
+def warn_of_height(
+    evidence: Evidence,
+    fidelity: SkewFidelity,
+    omega_norm: float,
+    directed: bool = False,
+    space: Space = RANDERS,
+) -> None:
+    """Tell the user of a fitted model not to read a height, with at most one reason.
+
+    A height was asked for by a drift of 0.3 of the largest or more, or by data that is
+    ``directed``. Chance in the data comes first: then no drift helps. So it does if most of the
+    asymmetry is cyclic. Only otherwise a height that does not show it may need a larger drift.
+    """
+    asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
+    if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
+        warn(
+            f"The asymmetry of the data is {evidence.verdict}. The last column is no more than "
+            "one more map column.",
+            ChanceWarning,
+        )
+    elif evidence.mostly_cyclic:
+        warn(
+            "Most of the asymmetry is cyclic or noise: a height can express only "
+            f"{evidence.gradient_share:.0%} of it (evidence_.gradient_share), whatever the drift. "
+            "The rest (A → B → C → A costs more than the way back) has no height.",
+            CyclicWarning,
+        )
+    elif asked_for and fidelity.sign < MEANINGFUL_SIGN:
+        usual = 0.5 * space.limit
+        advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
+        warn(
+            f"With omega_norm={omega_norm:g} the height does not show the asymmetry of the data: "
+            f"it orders {fidelity.sign:.0%} of the pairs that it was made from, 50% is chance. "
+            f"Read it as one more map column{advice}.",
+            ChanceWarning,
+        )
+
+
+def choose_drift(
+    before: np.ndarray,
+    embed: Callable[[float], np.ndarray],
+    asymmetry: Asymmetry,
+    neighbors: np.ndarray,
+    *,
+    space: Space = RANDERS,
+    tolerance: float = TOLERANCE,
+) -> DriftChoice:
+    """Try drifts from the largest down, one to four embeddings.
+
+    Parameters
+    ----------
+    before : array of shape (n, m)
+        The layout before the drift acts.
+    embed : callable
+        The embedding at a given drift; it should reuse that layout.
+    asymmetry : Asymmetry
+        What the height is to show.
+    neighbors : array of shape (n, k)
+        Data neighbours of each point, the point itself left out; −1 where missing.
+    space : Space
+        Drifts are DRIFTS times the largest one of the space.
+    tolerance : float
+        Share of the neighbours kept in ``before`` that may be lost.
+    """
+    trials = [Trial(0.0, neighborhood_preservation(neighbors, before), float("nan"))]
+    enough = (1.0 - tolerance) * trials[0].preservation
+    drifts = tuple(round(space.limit * share, 3) for share in DRIFTS)
+    for omega_norm in sorted(drifts, reverse=True):
+        embedding = embed(omega_norm)
+        kept = neighborhood_preservation(neighbors, embedding)
+        found = asymmetry.fidelity(embedding, omega_norm, space)
+        trials.append(Trial(omega_norm, kept, found.sign))
+        if not found.defined:
+            return DriftChoice(0.0, found.reason, tuple(trials))
+        if kept >= enough:
+            break
+    else:
+        reason = f"every drift tried loses more than {tolerance:.0%} of the neighbours"
+        return DriftChoice(0.0, reason, tuple(trials))
+    if not trials[-1].sign >= MEANINGFUL_SIGN:
+        reason = (
+            "the data has no asymmetry that a height could show: at drift "
+            f"{omega_norm:g} it orders pairs by chance"
+        )
+        return DriftChoice(0.0, reason, tuple(trials))
+    reason = (
+        f"the largest of {drifts} at which all columns keep {1 - tolerance:.0%} of the neighbours "
+        "that the layout kept before the drift acted"
+    )
+    return DriftChoice(omega_norm, reason, tuple(trials))

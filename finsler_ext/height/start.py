@@ -1,0 +1,271 @@
+"""Where a layout starts: umap-learn's initial positions, computed on a directed graph.
+
+The graph is symmetrised here, for the eigenvectors only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.neighbors import NearestNeighbors
+
+from finsler_ext._threads import one_blas_thread
+
+__all__ = ["initial_positions", "leading_eigenvectors", "spectral_map"]
+
+# umap-learn's figures: every column spans [0, 10], with a little noise to break ties.
+EXTENT = 10.0
+NOISE = 1e-4
+
+
+def initial_positions(
+    init, n_columns: int, graph, X, random_state, *, as_given: bool = False
+) -> np.ndarray:
+    """Positions of shape (n, n_columns), float32, every column spanning [0, 10].
+
+    Parameters
+    ----------
+    init : {"spectral", "pca", "random"} or array of shape (n, n_columns)
+    n_columns : int
+    graph : sparse array of shape (n, n)
+        Directed memberships.
+    X : array or sparse matrix with n rows, or None where there are no features
+    random_state : numpy RandomState
+    as_given : bool
+        Leave an array in its own frame and unit.
+    """
+    n = graph.shape[0]
+    with one_blas_thread():
+        if not isinstance(init, str):
+            positions = _distinct(np.asarray(init, dtype=np.float64), random_state)
+        elif init == "random":
+            positions = random_state.uniform(-EXTENT, EXTENT, size=(n, n_columns))
+        elif init == "pca":
+            positions = _noisy(_principal(X, n_columns, random_state), random_state)
+        else:
+            positions = _noisy(spectral_map(graph, n_columns, random_state, X), random_state)
+    if as_given and not isinstance(init, str):
+        return positions.astype(np.float32)
+    return _spanned(positions)
+
+
+def _spanned(positions) -> np.ndarray:
+    low, span = positions.min(axis=0), np.ptp(positions, axis=0)
+    span = np.where(span > 0, span, 1.0)
+    return (EXTENT * (positions - low) / span).astype(np.float32)
+
+
+def _noisy(positions, random_state):
+    largest = np.abs(positions).max()
+    scaled = positions * (EXTENT / largest if largest > 0 else 1.0)
+    return scaled + random_state.normal(scale=NOISE, size=positions.shape)
+
+
+def _distinct(positions, random_state):
+    """Given positions; where some coincide, all get a little noise, as in umap-learn."""
+    if len(np.unique(positions, axis=0)) == len(positions):
+        return positions
+    spacing, _ = NearestNeighbors(n_neighbors=2).fit(positions).kneighbors()
+    noise = 1e-3 * max(spacing[:, 0].mean(), NOISE)
+    return positions + random_state.normal(scale=noise, size=positions.shape)
+
+
+def _principal(X, n_columns, random_state):
+    if X is None:
+        raise ValueError(
+            "init='pca' needs features, but metric='precomputed' has none. Use init='spectral', "
+            "'random' or an array."
+        )
+    if n_columns > min(X.shape):
+        raise ValueError(
+            f"init='pca' cannot give {n_columns} columns from data of shape {X.shape}; use "
+            "init='spectral' or 'random'."
+        )
+    with np.errstate(all="ignore"):  # shares of no variance at all, which nobody reads
+        if scipy.sparse.issparse(X) and n_columns < X.shape[1] - 1:
+            return TruncatedSVD(n_columns, random_state=random_state).fit_transform(X)
+        dense = X.toarray() if scipy.sparse.issparse(X) else X  # a few columns only, if sparse
+        return PCA(n_columns, random_state=random_state).fit_transform(dense)
+
+
+def spectral_map(graph, n_columns: int, random_state, X=None) -> np.ndarray:
+    """Eigenvectors of the normalised Laplacian of the symmetrised graph, without the constant.
+
+    Components are laid out one by one around places of their own.
+    """
+    symmetric = scipy.sparse.csr_array((graph + graph.T) * 0.5, dtype=np.float64)
+    n_parts, part = connected_components(symmetric, directed=False)
+    if n_parts == 1:
+        return _eigenvectors(symmetric, n_columns, random_state)
+    places = _component_places(n_parts, part, n_columns, random_state, X)
+    order = np.argsort(part, kind="stable")
+    grouped = symmetric[order][:, order]
+    bounds = np.searchsorted(part[order], np.arange(n_parts + 1))
+    gap = _nearest_gap(places)
+    positions = np.empty((graph.shape[0], n_columns))
+    for c in range(n_parts):
+        rows = slice(bounds[c], bounds[c + 1])
+        size = bounds[c + 1] - bounds[c]
+        if size <= 2 * n_columns:
+            local = random_state.uniform(-1.0, 1.0, size=(size, n_columns))
+        else:
+            local = _eigenvectors(grouped[rows, rows], n_columns, random_state)
+            local /= np.abs(local).max()
+        positions[order[rows]] = places[c] + 0.5 * gap[c] * local
+    return positions
+
+
+def _eigenvectors(symmetric, n_columns, random_state):
+    n = symmetric.shape[0]
+    if n <= n_columns + 1:
+        return random_state.uniform(-1.0, 1.0, size=(n, n_columns))
+    root = 1.0 / np.sqrt(np.asarray(symmetric.sum(axis=1)).ravel())
+    scale = scipy.sparse.dia_array((root[None, :], [0]), shape=(n, n))
+    operator = scipy.sparse.csr_array(scale @ symmetric @ scale)
+    return _signed(leading_eigenvectors(operator, n_columns + 1, random_state)[:, 1:])
+
+
+def _signed(vectors):
+    """Fix the arbitrary sign of eigenvectors, so that the start does not depend on it."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+
+
+def _component_places(n_parts, part, n_columns, random_state, X):
+    if n_parts <= 2 * n_columns:
+        axes = np.eye(n_columns)
+        return np.vstack([axes, -axes])[:n_parts]
+    if X is None or min(n_parts, X.shape[1]) < n_columns:
+        return random_state.uniform(-1.0, 1.0, size=(n_parts, n_columns))
+    member = scipy.sparse.coo_array((np.ones(part.size), (part, np.arange(part.size)))).tocsr()
+    centroids = member @ X / np.bincount(part)[:, None]
+    if scipy.sparse.issparse(centroids):
+        centroids = centroids.toarray()
+    if np.allclose(centroids, centroids[0]):
+        return random_state.uniform(-1.0, 1.0, size=(n_parts, n_columns))
+    places = PCA(n_columns, random_state=random_state).fit_transform(centroids)
+    largest = np.abs(places).max()
+    places = places / (largest if largest > 0 else 1.0)
+    return places + random_state.normal(scale=NOISE, size=places.shape)
+
+
+def _nearest_gap(places):
+    if len(places) < 2:
+        return np.ones(len(places))
+    gap, _ = NearestNeighbors(n_neighbors=1).fit(places).kneighbors()
+    return np.maximum(gap[:, 0], NOISE)
+
+
+# Leading eigenvectors of a normalised graph: those that vary least along its edges.
+#
+# The operator is D^{-1/2} W D^{-1/2}, its eigenvalues μ ≤ 1; those of the normalised Laplacian are
+# 1 − μ, so the slowest eigenvectors have the largest μ.
+
+# Below this size a dense eigensolver is faster and never fails.
+DENSE_SIZE = 256
+# Subspace of the iterative eigensolver.
+KRYLOV_VECTORS = 40
+# Eigenvectors are a start of a layout, so a loose tolerance will do ...
+LOOSE_TOLERANCE = 1e-4
+# ... unless it is coarse beside what it has to resolve: smooth data have many μ close to 1. A
+# residual of more than this share of 1 − μ, and the vectors are computed again, to a fifth of it,
+# and once more if 1 − μ turns out to be still smaller than it seemed.
+RESOLVED = 0.05
+REFINEMENTS = 3
+# The finest tolerance, for graphs that hang together by a thread.
+FINEST_TOLERANCE = 1e-10
+# Restarts of a further attempt, at most: what has not converged by then takes longer than a fit.
+RESTARTS = 200
+# Another eigenvector counts as missed if its 1 − μ is smaller than the last one's by this share.
+MISSED = 0.01
+# Start of the search for missed ones. Not a seed that people use: from the first search's own start
+# the same vectors would be missed.
+SEARCH_SEED = 271_828
+
+
+def leading_eigenvectors(operator, n_vectors: int, random_state) -> np.ndarray:
+    """Eigenvectors of the ``n_vectors`` largest eigenvalues, largest first, as columns.
+
+    Parameters
+    ----------
+    operator : sparse array of shape (n, n), n > n_vectors
+        Symmetric, normalised, of a connected graph.
+    n_vectors : int
+    random_state : numpy RandomState
+    """
+    n = operator.shape[0]
+    if n <= DENSE_SIZE:
+        dense = operator.toarray()
+        _, vectors = scipy.linalg.eigh(dense, subset_by_index=[n - n_vectors, n - 1])
+        if vectors.shape[1] < n_vectors:  # LAPACK lost some of a multiple eigenvalue
+            vectors = np.linalg.eigh(dense)[1][:, n - n_vectors :]
+        return vectors[:, ::-1]
+    values, vectors = _lanczos(operator, n_vectors, random_state, LOOSE_TOLERANCE, 5 * n)
+    if len(values) < n_vectors:
+        filler = random_state.normal(scale=n**-0.5, size=(n, n_vectors - len(values)))
+        return np.hstack([vectors, filler])
+    for _ in range(REFINEMENTS):
+        if _resolved(operator, values, vectors):
+            break
+        finer = _lanczos(operator, n_vectors, random_state, _fine(values[1]), RESTARTS)
+        if len(finer[0]) < n_vectors:
+            break
+        values, vectors = finer
+    return _with_missed_ones(operator, values, vectors)
+
+
+def _resolved(operator, values, vectors) -> bool:
+    residuals = np.linalg.norm(operator @ vectors - vectors * values, axis=0)
+    return bool((residuals[1:] <= RESOLVED * (1.0 - values[1:])).all())
+
+
+def _fine(value: float) -> float:
+    """A tolerance that resolves an eigenvalue."""
+    return max(RESOLVED / 5 * (1.0 - value), FINEST_TOLERANCE)
+
+
+def _lanczos(operator, n_vectors: int, random_state, tolerance: float, restarts: int):
+    """Eigenvalues and vectors that converged, largest first."""
+    n = operator.shape[0]
+    try:
+        values, vectors = eigsh(
+            operator,
+            k=n_vectors,
+            which="LA",
+            ncv=min(n - 1, max(2 * n_vectors + 1, KRYLOV_VECTORS)),
+            tol=tolerance,
+            v0=random_state.uniform(-1.0, 1.0, size=n),
+            maxiter=restarts,
+        )
+    except ArpackNoConvergence as failure:
+        values, vectors = failure.eigenvalues, failure.eigenvectors
+    order = np.argsort(-values)
+    return values[order], vectors[:, order]
+
+
+def _with_missed_ones(operator, values, vectors):
+    """Exchange the last vectors for slower ones that are orthogonal to all of them.
+
+    From one start vector the Lanczos method finds the second vector of a double eigenvalue, as
+    symmetric data have, by rounding errors only, and may stop before it does, with a vector of a
+    smaller eigenvalue in its place.
+    """
+    for _ in range(len(values)):
+
+        def deflated(x, found=vectors, weights=values):
+            return operator @ x - found @ (weights * (found.T @ x))
+
+        rest = LinearOperator(operator.shape, matvec=deflated, dtype=np.float64)
+        # a generator of its own: where nothing was missed, what is drawn later stays the same
+        start = np.random.RandomState(SEARCH_SEED)
+        other, vector = _lanczos(rest, 1, start, _fine(values[-1]), RESTARTS)
+        if not len(other) or 1.0 - other[0] > (1.0 - MISSED) * (1.0 - values[-1]):
+            break
+        basis, _ = np.linalg.qr(np.hstack([vectors, vector]))
+        all_values, turn = np.linalg.eigh(basis.T @ (operator @ basis))
+        values, vectors = all_values[:0:-1], basis @ turn[:, :0:-1]
+    return vectors

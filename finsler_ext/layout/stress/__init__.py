@@ -1,1 +1,0 @@
-"""The stress of MDS: objective, majorisation, descent, drift, placement."""

@@ -1,1 +1,0 @@
-"""t-SNE's layout: exact, tree and grid gradients, descent, schedule."""

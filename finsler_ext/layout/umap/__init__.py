@@ -1,1 +1,0 @@
-"""UMAP's layout: forces, descent, schedule, loss, placement of new points."""

@@ -1,0 +1,1 @@
+"""FinslerMDS, from distances to embedding."""

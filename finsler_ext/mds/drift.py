@@ -1,0 +1,366 @@
+"""omega_norm="auto" for MDS: the drift at which the stress is lowest.
+
+For a layout Y in a Randers space the stress is quadratic in the drift, lowest at
+
+    ω(Y) = Σ w (D_ij − d_ij)(h_j − h_i) / Σ w (h_j − h_i)².
+
+Where a layout has settled at a drift ω, ω(Y) > ω says that a larger drift lowers the stress and
+ω(Y) < ω that a smaller one does (the derivative of the lowest stress is 2 Σ w (h_j − h_i)² times
+ω − ω(Y)). So a few fits, each from the layout of the one before, find where ω(Y) = ω.
+
+With two noise levels the height settles where ω h is what the skew part calls for, whatever the
+drift, and ω(Y) hardly differs from ω. There the drift is sought at which the stress is lowest if
+ω h is kept: at which heights fit the distances best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from finsler_ext._threads import RowPool
+from finsler_ext.geometry import Space
+from finsler_ext.mds.columns import (
+    NO_STRESS,
+    SPARE_STRESS,
+    ColumnTrial,
+    does_as_well,
+    expressible,
+)
+from finsler_ext.mds.descent import Descent
+from finsler_ext.mds.distances import DirectedInput
+from finsler_ext.mds.problem import (
+    Settings,
+    is_init,
+    objective_of,
+    run_at,
+    starts_of,
+)
+from finsler_ext.mds.scaling import transformation_at
+from finsler_ext.mds.start import InitialLayout, turned
+from finsler_ext.metrics import explained_share
+from finsler_ext.schema import FLAG, listed, number, part, saved
+
+__all__ = [
+    "LARGEST_DRIFT",
+    "PILOTS",
+    "PILOT_ITERATIONS",
+    "DriftSearch",
+    "DriftTrial",
+    "explained_skew",
+    "find_drift",
+    "next_drift",
+    "search_drift",
+    "suited_drift",
+    "suited_length",
+]
+
+# A Randers drift of 1 would let points be at distance 0 from others; the search ends here, or at
+# this share of the largest drift of another space.
+LARGEST_DRIFT = 0.95
+# Short fits that find where to start, and fits of the search itself. With the one that compares
+# the number of columns a search costs less than five fits.
+PILOTS, PILOT_ITERATIONS = 4, 30
+MOST_TRIALS = 3
+# The search ends when the next step is shorter than this, or than this share of the drift.
+PRECISION, RELATIVE_PRECISION = 1e-3, 0.005
+# ω(Y) follows ω, so the answer lies beyond it: planted drifts of 0.05 to 0.6 in two and three
+# columns needed 1.0 to 2.1 times the step to ω(Y), and 3 to 4 times where all pairs are one-way.
+FIRST_STRIDE = 1.3
+# A longer step than this rests on a difference of two noisy numbers.
+LONGEST_STRIDE = 2.5
+
+
+@saved(omega_norm=number("[0, 1)"), stress=number("[0, inf)"), suited=number(nan=True))
+class DriftTrial(NamedTuple):
+    """A drift that was tried, the stress it reached, and the drift that suits its layout best."""
+
+    omega_norm: float
+    stress: float
+    suited: float = float("nan")
+
+
+@saved(
+    omega_norm=number("[0, 1)"),
+    trials=listed(part("DriftTrial")),
+    narrower_stress=number("[0, inf)", nan=True),
+    ambiguous=FLAG,
+)
+class DriftSearch(NamedTuple):
+    """The drift with the lowest stress, and all that were tried, in this order.
+
+    narrower_stress : normalized stress with one column fewer, at this drift; nan if not tried
+    ambiguous : whether one column fewer does as well, so that larger drifts fit as well as this
+    """
+
+    omega_norm: float
+    trials: tuple[DriftTrial, ...]
+    narrower_stress: float = float("nan")
+    ambiguous: bool = False
+
+
+def suited_drift(problem, position: np.ndarray, omega: float, pool: RowPool) -> np.ndarray:
+    """The drift vector that suits positions of shape (n, m) best: linear least squares.
+
+    ``omega`` is the drift at which they settled.
+    """
+    place = np.ascontiguousarray(position.T) / problem.unit
+    square, pull = problem.drift_pull(place, omega, pool)
+    return np.linalg.lstsq(square, pull, rcond=None)[0]
+
+
+def suited_length(
+    problem, position: np.ndarray, omega: float, space: Space, pool: RowPool
+) -> float:
+    """The drift along the last axis at which the stress of a layout of shape (n, m) is lowest."""
+    place = np.ascontiguousarray(position.T) / problem.unit
+    if space.majoriser is not None:  # the stress is quadratic in the drift
+        square, pull = problem.drift_pull(place, omega, pool)
+        return float(pull[-1] / square[-1, -1]) if square[-1, -1] > 0 else 0.0
+    found = minimize_scalar(
+        lambda omega: problem.slope(place, omega, pool).stress,
+        bounds=(0.0, LARGEST_DRIFT * space.limit),
+        method="bounded",
+        options={"xatol": PRECISION},
+    )
+    return float(found.x)
+
+
+def suited_slope(
+    problem, position: np.ndarray, omega: float, largest: float, pool: RowPool
+) -> float:
+    """The drift at which the stress of a layout is lowest if its heights change as 1/ω.
+
+    They then show the same asymmetry, and what changes is how they fit the distances.
+    """
+    if omega == 0:
+        return 0.0
+    place = np.ascontiguousarray(position.T) / problem.unit
+
+    def stress(other: float) -> float:
+        scaled = place.copy()
+        scaled[-1] *= omega / other
+        return problem.slope(scaled, other, pool).stress
+
+    bounds = (SMALLEST_DRIFT * largest, largest)
+    found = minimize_scalar(stress, bounds=bounds, method="bounded", options={"xatol": PRECISION})
+    return float(found.x) if found.fun < stress(omega) else omega
+
+
+def search_drift(
+    fit: Callable[[float], tuple[float, float]], first: float, largest: float = LARGEST_DRIFT
+) -> DriftSearch:
+    """Find the drift at which a layout settles that suits this drift best.
+
+    Parameters
+    ----------
+    fit : callable
+        Lays out at a drift; returns the stress and the drift that suits the layout best.
+    first : float
+        Where to start.
+    largest : float
+        Where the search ends.
+
+    Examples
+    --------
+    >>> found = search_drift(lambda omega: ((omega - 0.37) ** 2, 0.37 + 0.6 * (omega - 0.37)), 0.1)
+    >>> round(found.omega_norm, 3)
+    0.37
+    """
+    trials: list[DriftTrial] = []
+    omega = float(np.clip(first, 0.0, largest))
+    for _ in range(MOST_TRIALS):
+        trials.append(DriftTrial(omega, *fit(omega)))
+        step = next_drift(trials, largest) - omega
+        if abs(step) <= max(PRECISION, RELATIVE_PRECISION * omega):
+            break
+        omega += step
+    # The smaller drift where two are as good: the height then claims no more than it must.
+    chosen = min(trials, key=lambda t: (t.stress, t.omega_norm))
+    return DriftSearch(chosen.omega_norm, tuple(trials))
+
+
+def next_drift(trials: list[DriftTrial], largest: float = LARGEST_DRIFT) -> float:
+    """Where ω(Y) − ω would vanish if it were linear (secant, within what is known)."""
+    last = trials[-1]
+    wish = last.suited - last.omega_norm
+    stride = FIRST_STRIDE
+    if len(trials) > 1:
+        before = trials[-2]
+        run = last.omega_norm - before.omega_norm
+        slope = (wish - (before.suited - before.omega_norm)) / run if run else 0.0
+        stride = min(-1.0 / slope, LONGEST_STRIDE) if slope < 0 else LONGEST_STRIDE
+    low = max((t.omega_norm for t in trials if t.suited > t.omega_norm), default=0.0)
+    high = min((t.omega_norm for t in trials if t.suited < t.omega_norm), default=largest)
+    return float(np.clip(last.omega_norm + stride * wish, min(low, high), max(low, high)))
+
+
+# omega_norm="auto" of FinslerMDS: fits at several drifts, and with one column fewer.
+
+# A drift is searched on no more points than this: a sample has the same drift.
+SEARCH_POINTS = 1000
+# Fits that only show the way end at this precision; at 1e-3, lists of the nearest may lose it.
+PILOT_EPS = 1e-4
+# Whether a column is to spare is a question of a sixth of the stress.
+COMPARE_EPS = 1e-3
+# The stress has minima at small drifts and at large ones, and a search stays near where it began.
+# A planted digraph of 800 nodes with half of the weight on adjacent pairs: the drift of the first
+# layout leads to 0.02 and a stress of 0.074; at a drift of 0.9 it is 0.068.
+FAR_DRIFT = 0.7
+# With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
+CLEARLY_LOWER = 0.95
+# With two noise levels: a percent of the stress is a large ratio of likelihoods. At smaller drifts
+# than this share of the largest a height shows nothing, and the likelihood may prefer a map column.
+LIKELIER = 0.99
+SMALLEST_DRIFT = 0.05
+# A layout at a smaller drift than this has no axis of its own for the height.
+NEGLIGIBLE_DRIFT = 0.01
+
+
+def find_drift(
+    directed: DirectedInput, settings: Settings, random_state, made: tuple
+) -> tuple[DriftSearch, Descent]:
+    """omega_norm="auto", and the layout found; on a sample of the points where there are many.
+
+    ``made`` is what `objective_of` made of the data.
+    """
+    init, n = settings.init, len(directed.distances)
+    directed, rows = directed.sample(SEARCH_POINTS, random_state)
+    if len(rows) < n:
+        init = init if isinstance(init, str) else np.asarray(init)[rows]
+        made = objective_of(directed, settings)
+    settings = settings._replace(init="finsler" if is_init(init, "random") else init)
+    objective, plain = made
+    starts = starts_of(plain, settings, random_state)
+    with RowPool(objective.n_points, settings.n_threads, heavy=True) as pool:
+        trials = _Trials(objective, starts, settings, pool)
+        if not plain.is_skew and plain.side is None:
+            found = search_drift(trials.fit_symmetric, 0.0, trials.largest)
+        else:
+            found = search_drift(trials.fit, trials.first_drift(), trials.largest)
+    best = trials.runs[found.omega_norm]
+    if settings.compare_columns and settings.n_components > 1 and found.omega_norm > 0:
+        fewer = _one_fewer(settings)
+        start = starts_of(plain, fewer, random_state)(found.omega_norm)
+        narrow = run_at(objective, start, found.omega_norm, fewer)
+        found = _compared(found, best, narrow, directed, objective, plain, settings.space)
+    return found, best
+
+
+class _Pilot(NamedTuple):
+    """Where to start a search, and what is known there."""
+
+    omega_norm: float
+    stress: float
+    position: np.ndarray | None
+    drift: float | None
+
+
+class _Trials:
+    """Fits at several drifts, each from the layout of the one before."""
+
+    def __init__(self, objective, starts, settings: Settings, pool: RowPool):
+        self.objective, self.starts, self.settings, self.pool = objective, starts, settings, pool
+        self.runs: dict[float, Descent] = {}
+        self.here: np.ndarray | None = None
+        self.drift: float | None = None
+        """If heights are to be kept in proportion to 1/ω, the drift they were found at."""
+        self.largest = LARGEST_DRIFT * settings.space.limit
+        self.short = settings._replace(
+            max_iter=min(PILOT_ITERATIONS, settings.max_iter), eps=max(PILOT_EPS, settings.eps)
+        )
+
+    def _run(self, omega: float, settings: Settings) -> Descent:
+        start = self.starts(omega) if self.here is None else self.here
+        if self.here is not None and self.drift is not None and omega > 0:
+            start = start.copy()
+            start[:, -1] *= self.drift / omega
+        return run_at(self.objective, start, omega, settings)
+
+    def _suited(self, run: Descent, omega: float, *, turn: bool) -> float:
+        """The drift that suits a layout: along its last axis, or along one to turn it to."""
+        self.here, self.drift = run.position, None
+        if run.skew_weight > 1:
+            self.drift = omega
+            return suited_slope(self.objective, run.position, omega, self.largest, self.pool)
+        if turn:
+            drift = suited_drift(self.objective, run.position, omega, self.pool)
+            self.here = turned(run.position, drift)
+            return float(np.linalg.norm(drift))
+        return suited_length(self.objective, run.position, omega, self.settings.space, self.pool)
+
+    def first_drift(self) -> float:
+        """Where to start the search: where short fits lead from the drift that suits the start.
+
+        Or where they lead from elsewhere, if the stress is clearly lower there.
+        """
+        chosen = self._pilot(self._suited_start())
+        plain, total = chosen.drift is None, self.objective.total * self.objective.unit**2
+        fits = plain and chosen.stress <= NO_STRESS * total
+        if isinstance(self.starts, InitialLayout) and not fits:
+            other = self._pilot(FAR_DRIFT)
+            lower = CLEARLY_LOWER if plain else LIKELIER
+            if other.stress < lower * chosen.stress:
+                chosen = other
+        self.here, self.drift = chosen.position, chosen.drift
+        return chosen.omega_norm
+
+    def _suited_start(self) -> float:
+        return self.starts.suited_drift() if isinstance(self.starts, InitialLayout) else 0.0
+
+    def _pilot(self, omega: float) -> _Pilot:
+        """Where a few short fits lead from a drift."""
+        self.here = None
+        trials: list[DriftTrial] = []
+        omega = min(omega, self.largest)
+        for _ in range(PILOTS):
+            run = self._run(omega, self.short)
+            trials.append(DriftTrial(omega, run.stress, self._suited(run, omega, turn=True)))
+            omega = next_drift(trials, self.largest)
+            if run.skew_weight > 1:
+                omega = max(omega, SMALLEST_DRIFT * self.largest)
+        return _Pilot(omega, run.stress, self.here, self.drift)
+
+    def fit(self, omega: float) -> tuple[float, float]:
+        run = self.runs[omega] = self._run(omega, self.settings)
+        return run.stress, self._suited(run, omega, turn=omega < NEGLIGIBLE_DRIFT)
+
+    def fit_symmetric(self, omega: float) -> tuple[float, float]:
+        """Without skew no drift is called for."""
+        self.runs[omega] = self._run(omega, self.settings)
+        return self.runs[omega].stress, 0.0
+
+
+def _one_fewer(settings: Settings) -> Settings:
+    eps = max(COMPARE_EPS, settings.eps)
+    return settings._replace(n_components=settings.n_components - 1, init="finsler", eps=eps)
+
+
+def _compared(found, best, narrow, directed, objective, plain, space) -> DriftSearch:
+    """Whether one column fewer does as well at this drift: then larger drifts do as well, too."""
+    omega, total = found.omega_norm, objective.total * objective.unit**2
+    share = expressible(plain.gradient_share, len(directed.distances))
+    fewer, more = (
+        ColumnTrial(
+            run.position.shape[1],
+            omega,
+            run.plain_stress / total,
+            explained_skew(directed, objective, run.position, omega, space),
+            share,
+        )
+        for run in (narrow, best)
+    )
+    return found._replace(
+        narrower_stress=fewer.normalized_stress, ambiguous=does_as_well(fewer, more, SPARE_STRESS)
+    )
+
+
+def explained_skew(
+    directed: DirectedInput, objective, position, omega: float, space: Space
+) -> float:
+    """Share of the skew part of D̂ that a layout shows; nan if no pair is known both ways."""
+    D = transformation_at(objective, position, omega).disparities(directed.with_nan())
+    return explained_share(position, D, omega, space)

@@ -1,0 +1,674 @@
+"""FinslerMDS: multidimensional scaling that keeps the direction.
+
+Standalone: neither umap-learn nor openTSNE is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from finsler_ext._threads import resolve_n_jobs
+from finsler_ext._warn import warn
+from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.base import (
+    FinslerEstimator,
+    check_drift_of,
+    fit_collection,
+    is_collection,
+    scores,
+    transform_collection,
+)
+from finsler_ext.directed.data import DirectedData
+from finsler_ext.directed.read import as_matrix, check_node_names, check_range, named_output, unmask
+from finsler_ext.directed.symmetry import is_symmetric
+from finsler_ext.io import SaveMixin
+from finsler_ext.mds.columns import COLUMNS
+from finsler_ext.mds.distances import (
+    MISSING,
+    DirectedInput,
+    checked_dissimilarities,
+    digraph_strengths,
+)
+from finsler_ext.mds.functions import finsler_mds_gd, finsler_smacof
+from finsler_ext.mds.layout import StressResult, solve, solve_columns
+from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
+from finsler_ext.mds.problem import (
+    GD_EPOCHS,
+    METHODS,
+    SMACOF_ITERATIONS,
+    Settings,
+    check_settings,
+    method_of,
+)
+from finsler_ext.mds.scaling import SCALINGS
+from finsler_ext.mds.start import STARTS
+from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
+from finsler_ext.neighbors.geodesics import directed_distances
+from finsler_ext.scales import SCALES
+from finsler_ext.schema import (
+    CALLABLE,
+    DRIFT,
+    JOBS,
+    NONE,
+    SCALE,
+    SEED,
+    SPACE,
+    TEXT,
+    VERBOSE,
+    array,
+    array_like,
+    instance,
+    maybe,
+    number,
+    one_of,
+    part,
+    saved,
+    settings,
+    sparse,
+    whole,
+)
+from finsler_ext.validation import (
+    LENGTHS,
+    as_stored,
+    canonical,
+    large_offset,
+    readable,
+    without_extremes,
+)
+
+__all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
+
+
+# What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
+PARAMETERS = {
+    "n_components": whole("[1, inf)") | one_of("auto"),
+    "omega_norm": DRIFT,
+    "metric": TEXT | CALLABLE,
+    "metric_params": NONE | instance(dict),
+    "n_neighbors": whole("[1, inf)"),
+    "source_scale": one_of(*SCALES) | array_like("n"),
+    "local_scale": SCALE | TEXT,
+    "method": one_of(*METHODS),
+    "init": one_of(*STARTS) | array_like(),
+    "n_init": whole("[1, inf)"),
+    "max_iter": NONE | whole("[1, inf)"),
+    "eps": number("[0, inf)"),
+    "learning_rate": NONE | number("(0, inf)"),
+    "missing": one_of(*MISSING),
+    "scaling": one_of(*SCALINGS, "auto"),
+    "skew_weight": NONE | number("(0, inf)") | one_of("auto"),
+    "random_state": SEED,
+    "n_jobs": JOBS,
+    "verbose": VERBOSE,
+    "space": SPACE,
+}
+PAIRS = array("f4 f8", "n n", "[0, inf]", nan=True) | sparse("f4 f8", "n n", "[0, inf)")
+# Attributes of a fitted model, as files hold them.
+FITTED = scores("n") | {
+    "_n_features_out": whole("[1, inf)", size="m"),
+    "embedding_": array("f4 f8", "n m", nan=True),
+    "dissimilarity_matrix_": PAIRS,
+    "stress_": number("[0, inf)"),
+    "normalized_stress_": number("[0, inf)"),
+    "stress_history_": array("f8", "i", "[0, inf)"),
+    "n_iter_": whole("[0, inf)"),
+    "drift_choice_": NONE | part("DriftSearch"),
+    "column_choice_": maybe(part("ColumnChoice")),
+    "scaling_choice_": NONE | part("ScalingChoice"),
+    "transformation_": part("Transformation"),
+    "skew_weight_": number("(0, inf)"),
+    "_X": NONE | array("f4 f8", "n d") | sparse("f4 f8", "n d"),
+    "_offset": maybe(NONE | array("f4 f8", "d")),
+    "_known": NONE | part("DirectedDistances", n="n"),
+    "_pivots": NONE | part("Pivots", n="n"),
+    "_fitted_params": maybe(settings(**PARAMETERS)),
+}
+
+
+def check_fitted(state: dict) -> None:
+    """What must hold between the attributes of a model that is read from a file."""
+    fitted = {**state, **state.get("_fitted_params", {})}
+    check_drift_of(fitted)
+    if (fitted["metric"] == "precomputed") != (state["_X"] is None):
+        raise ValueError("FinslerMDS._X does not fit its metric")
+
+
+class Checked(NamedTuple):
+    """Checked rows or directed data, strengths of edges where given, weights, settings."""
+
+    data: Any
+    strengths: Any
+    weights: Any
+    settings: Settings
+    random_state: np.random.RandomState
+
+
+class Problem(NamedTuple):
+    """Directed dissimilarities to embed.
+
+    paths : shortest paths along neighbours that they are made of; None if "precomputed"
+    measured : what was given, before shortest paths
+    strengths : of the edges of a digraph, which make its potential; None of distances
+    """
+
+    directed: DirectedInput | PivotInput
+    paths: Any
+    measured: Any
+    strengths: Any
+    settings: Settings
+    random_state: np.random.RandomState
+
+
+@saved({**PARAMETERS, **FITTED}, relations=check_fitted)
+class FinslerMDS(
+    FinslerEstimator, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Multidimensional scaling of directed distances in a canonical Randers space.
+
+    Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
+
+        L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,   F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
+
+    where D_ij is the directed distance from i to j: given (travel times, a digraph), or for
+    ordinary data the shortest path along neighbours with every step measured in the scale of
+    its source. The first columns of the embedding are the map; the last, the height, shows
+    the asymmetry: what is costly to reach lies high.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=3
+        All columns: two for the map and one for the height. Distances over a plane with a drift
+        in it need two: the height is then one of the axes of the map. "auto" fits two and three
+        and takes three if they leave less than a third of the stress or show a quarter more of
+        the asymmetry; see ``column_choice_``.
+    omega_norm : float in [0, 1) or "auto", default=0.5
+        Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
+        with the lowest stress (at most five fits, on at most 2000 of the points). That is the
+        right one for data directed by nature; for ordinary data a larger drift may leave less
+        of the height to distances, at a higher stress. It warns if one column fewer fits as
+        well: larger drifts then do, too, and the smallest is taken.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
+        X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
+        edge list; see `finsler_ext.read_directed`.
+    metric_params : dict, optional
+    n_neighbors : int, default=15
+        Neighbours of each point, itself not counted. Not used if "precomputed".
+    source_scale : {"mean", "none", "kth", "umap", "perplexity"}, default="mean"
+        Scale of the sources: mean distance to the neighbours, none at all, distance to the
+        last of them, UMAP's or t-SNE's σ. Scaling stretches dense regions on the map; "none"
+        keeps distances and most of the map's proportions.
+    local_scale : array of shape (n_samples,), optional
+        Positive scale of each point as a source, in place of one fitted to the neighbours; only
+        ratios matter.
+    space : {"randers", "matsumoto"} or Space, default="randers"
+        How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
+        F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
+    method : {"auto", "smacof", "gd"}, default="auto"
+        Majorisation, whose stress never rises, or gradient descent. "auto" majorises where the
+        space allows it, as "randers" does and "matsumoto" does not.
+    init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
+    n_init : int, default=4
+        Number of starts with ``init="random"``.
+    max_iter : int, optional
+        300 iterations of majorisation or 100 epochs of gradient descent by default.
+    eps : float, default=1e-6
+        Majorisation stops when the stress falls by less than this share of itself.
+    learning_rate : float, optional
+        Of the gradient descent, in the units of D.
+    missing : {"auto", "ignore", "geodesic"}, default="auto"
+        With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
+        paths over the known pairs (what they do not reach is left out). "auto" takes paths
+        where all known distances are equal, as in a graph without lengths; if some of its edges
+        have no reverse, it has ``weights="adjacent"`` (see `fit`), and so have strengths if most
+        have none: their direction is what counts. A sparse graph of more
+        than 5000 nodes is embedded along paths to and from 100 pivots and along its edges,
+        unless "ignore" is given.
+    scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
+        What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
+        with the best rising f. Hop counts and other distances of which all near pairs have the
+        same share a constant and need "interval". "auto" holds out pairs of at most 300
+        points and takes the simplest scaling that predicts them well; see ``scaling_choice_``.
+    skew_weight : float, "auto" or None, default=None
+        Weight λ of the skew part of the stress,
+
+            L = Σ w (d_ij − (D_ij + D_ji)/2)² + λ Σ w (ω·(y_j − y_i) − (D_ij − D_ji)/2)².
+
+        1 is the sum above, which is mostly symmetric and spends the height on it. "auto" gives each
+        part a noise level of its own and finds the layout of the highest likelihood: the skew part
+        then weighs as much more as it is more precise, and never less. None is "auto" from three
+        columns on and 1 in two, where the height is an axis of the map and plain stress finds the
+        drift of travel times. With ``scaling="ordinal"``, weights that differ between the
+        directions, and spaces other than "randers", "auto" and None are 1.
+    random_state : int, RandomState or None
+    n_jobs : int, default=-1
+        Threads, -1 for all; the result does not depend on them.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        Map columns first, height last; centred. nan for points without a known pair. Groups of
+        points without a known pair between them lie side by side.
+    stress_ : float
+        L at λ = 1.
+    normalized_stress_ : float
+        Divided by Σ w D².
+    stress_history_ : array of shape (n_iterations,)
+        What was minimised: L, or with two noise levels their likelihood in the units of L, which is
+        L where both are equal and lower otherwise.
+    skew_weight_ : float
+        λ, given or estimated.
+    n_iter_ : int
+    omega_norm_ : float
+    drift_choice_ : DriftSearch or None
+        What "auto" tried, and the stress of one column fewer.
+    column_choice_ : ColumnChoice
+        Only with n_components="auto": the choice, its reason, and both fits.
+    transformation_ : Transformation
+        What the distances stand for: ``kind``, ``constant`` (a), and ``disparities(D)``.
+    scaling_choice_ : ScalingChoice or None
+        What scaling="auto" tried.
+    dissimilarity_matrix_ : array of shape (n_samples, n_samples)
+        The directed D, nan where unknown; of a graph of more than 5000 nodes a sparse matrix of
+        the distances to and from the pivots.
+    node_names_ : array of shape (n_samples,) or None
+        Names of the points, where directed data has any.
+    local_scale_ : array of shape (n_samples,) or None
+        Scale of each source, with geometric mean 1; None if "precomputed".
+    asymmetry_ : Asymmetry
+        What the height is to show: where it comes from, and on which pairs.
+    potential_ : array of shape (n_samples,)
+        One number per point that the drift and the map have no part in: of a digraph the level
+        down which its edges lead (SpringRank), of directed distances what is costly to reach, of
+        other data the log local scale. nan for isolated points.
+    potential_component_ : array of shape (n_samples,)
+        Points with different numbers here do not compare: nothing connects them. -1 if isolated.
+    evidence_ : Evidence
+        Whether the asymmetry of the data is more than chance, and how far it repeats;
+        ``evidence_.verdict`` says so in words.
+    height_error_, height_unsure_ : arrays of shape (n_samples,)
+        Error of every height (± 1.645 errors are a 90 % interval), and whether a point may be
+        above or below its neighbours, as far as the data tells.
+    skew_fidelity_ : SkewFidelity
+        How well the height fits the asymmetry it was made from. That is no evidence: noise is
+        fitted as well.
+    density_height_ : float
+        Spearman correlation between height and log local scale; nan if "precomputed".
+    gradient_share_ : float
+        How much of the skew part of D (sum of squares over pairs known both ways) any height can
+        express; the rest is cyclic or noise. nan if D is symmetric.
+
+    Examples
+    --------
+    >>> from finsler_ext import FinslerMDS
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> model = FinslerMDS(omega_norm=0.5).fit(X)
+    >>> model.embedding_.shape
+    (150, 3)
+    """
+
+    _parameters = PARAMETERS
+
+    def __init__(
+        self,
+        n_components=3,
+        *,
+        omega_norm=0.5,
+        metric="euclidean",
+        metric_params=None,
+        n_neighbors=15,
+        source_scale="mean",
+        local_scale=None,
+        method="auto",
+        init="finsler",
+        n_init=4,
+        max_iter=None,
+        eps=1e-6,
+        learning_rate=None,
+        missing="auto",
+        scaling="ratio",
+        random_state=None,
+        n_jobs=-1,
+        verbose=False,
+        space="randers",
+        skew_weight=None,
+    ):
+        self.n_components = n_components
+        self.omega_norm = omega_norm
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_neighbors = n_neighbors
+        self.source_scale = source_scale
+        self.local_scale = local_scale
+        self.method = method
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.eps = eps
+        self.learning_rate = learning_rate
+        self.missing = missing
+        self.scaling = scaling
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.space = space
+        self.skew_weight = skew_weight
+
+    def fit(self, X, y=None, *, weights=None):
+        """Embed X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features); or, if
+            ``metric="precomputed"``, whatever `finsler_ext.read_directed` reads
+        y : ignored
+        weights : array of shape (n_samples, n_samples) or "adjacent", optional
+            Weight of every ordered pair in the stress; w_ij may differ from w_ji. "adjacent" is
+            for digraphs whose direction matters: the pairs with an edge have a third of all
+            weight, and the way against an edge without a way back is twice as long as the edge.
+            With omega_norm=0.9 heights then order the ends of edges well.
+        """
+        if is_collection(X):
+            return fit_collection(self, X, weights=weights)
+        self._fit(X, weights=weights)
+        return self
+
+    def _validate(self, X, *, weights) -> Checked:
+        space = self._space()
+        method = method_of(self.method, space)
+        max_iter = self.max_iter
+        if max_iter is None:
+            max_iter = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
+        settings = Settings(
+            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
+            omega_norm=self.omega_norm,
+            method=method,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=max_iter,
+            eps=self.eps,
+            learning_rate=self.learning_rate,
+            n_threads=resolve_n_jobs(self.n_jobs),
+            verbose=self.verbose,
+            space=space,
+            scaling=self.scaling,
+            skew_weight=self.skew_weight,
+        )
+        check_settings(settings)
+        if isinstance(self.local_scale, str):
+            raise ValueError(
+                f"local_scale must be an array, got {self.local_scale!r}; rules have names in "
+                "source_scale."
+            )
+        data = as_matrix(X, precomputed=self._is_precomputed())
+        X = self._validated(data.X, reset=True)
+        data.name_points(self)
+        random_state = check_random_state(self.random_state)
+        return Checked(X, data.strengths, weights, settings, random_state)
+
+    def _construct(self, checked: Checked) -> Problem:
+        """Directed dissimilarities of the training points; remembers what transform needs."""
+        X, strengths, weights, settings, random_state = checked
+        measured = DirectedData(X, strengths=strengths)
+        self._known = self._X = self.local_scale_ = self._pivots = None
+        if not self._is_precomputed():
+            if isinstance(weights, str):
+                raise ValueError(
+                    f"weights={weights!r} is for graphs, which need metric='precomputed'."
+                )
+            graph, known = None, self._shortest_paths(X, settings.n_threads)
+            self._known, self._X, self.local_scale_ = known, X, known.scale.values
+            directed = checked_dissimilarities(known.distances, weights)
+        else:
+            known, graph = None, digraph_strengths(X, strengths, weights)
+            if self._needs_pivots(X, weights):
+                pivots = PivotInput(X, random_state)
+                self._pivots, self.dissimilarity_matrix_ = pivots.remembered(), pivots.known()
+                return Problem(pivots, None, measured, graph, settings, random_state)
+            given = strengths is not None
+            directed = checked_dissimilarities(X, weights, missing=self.missing, strengths=given)
+        # Unknown pairs must not read as zeros.
+        self.dissimilarity_matrix_ = directed.with_nan()
+        return Problem(directed, known, measured, graph, settings, random_state)
+
+    def _start(self, problem: Problem) -> Callable:
+        """The solver: it makes starts together with the stress they are for."""
+        return solve_columns if self._chooses_columns() else solve
+
+    def _lay_out(self, problem: Problem, solver) -> StressResult:
+        result = solver(problem.directed, problem.settings, problem.random_state)
+        if self._chooses_columns():
+            result, self.column_choice_ = result
+        return result
+
+    def fit_transform(self, X, y=None, *, weights=None):
+        """Fit and return the embedding."""
+        self.fit(X, y, weights=weights)
+        return self.transform(X) if is_collection(X) else named_output(self, self.embedding_)
+
+    def transform(self, X, *, incoming=None, local_scale=None):
+        """Places for new points, by the same stress against the fixed training points.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features); or, if ``metric="precomputed"``, of shape
+            (n_new, n_samples) dissimilarities from the new points to the training points
+        incoming : array of shape (n_new, n_samples), optional
+            If "precomputed": dissimilarities from the training points to the new ones,
+            ``incoming[i, j]`` from j to i; nan where unknown. Needed unless those of the training
+            points are symmetric: then X stands for both directions.
+        local_scale : array of shape (n_new,), optional
+            Scale of the new points, needed if the model was fitted with ``local_scale``.
+        """
+        check_is_fitted(self)
+        if is_collection(X):
+            return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
+        model = self._with_fitted_params()
+        X = model._validated(X, reset=False)
+        fixed = model.embedding_
+        if model._is_precomputed():
+            if local_scale is not None:
+                raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
+            pivots = model._pivots
+            if incoming is not None:
+                shape = getattr(incoming, "shape", None) or np.shape(incoming)
+                if shape != X.shape:
+                    raise ValueError(f"incoming must have the shape of X, {X.shape}, got {shape}.")
+                incoming = model._validated(incoming, reset=False)
+            there, back = given_distances(X, incoming, model.dissimilarity_matrix_, pivots)
+            if pivots is not None:
+                fixed = fixed[pivots.nodes]
+            # points without a place of their own place no others
+            placed = np.isfinite(fixed).all(axis=1)
+            fixed, there, back = fixed[placed], there[:, placed], back[:, placed]
+        else:
+            if incoming is not None:
+                raise ValueError(
+                    "incoming is for metric='precomputed'; other metrics give it themselves."
+                )
+            there, back = constructed_distances(model, X, local_scale)
+        scaled = model.transformation_.disparities
+        placed = place_points(
+            fixed,
+            scaled(there),
+            scaled(back),
+            model.omega_norm_,
+            resolve_n_jobs(model.n_jobs),
+            model._space(),
+            model.skew_weight_,
+        )
+        return placed.astype(model.embedding_.dtype, copy=False)
+
+    def _chooses_columns(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "auto"
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _validated(self, X, *, reset: bool):
+        pairs = self._is_precomputed()
+        X = readable(X, missing=np.nan if pairs else None)
+        if scipy.sparse.issparse(X) or pairs:
+            X = unmask(X)
+        if pairs:
+            if not reset:
+                check_node_names(self, X)
+            check_range(X)
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",  # sums depend on it
+            accept_sparse="csr",
+            # Unknown pairs of a directed matrix are nan or inf; others are checked with it.
+            ensure_all_finite=not pairs,
+        )
+        if pairs:
+            return X
+        X = canonical(without_extremes(X, single=True, new=not reset))
+        if not reset:
+            X = as_stored(X, self._X)
+        elif isinstance(self.metric, str) and self.metric in LENGTHS:
+            self._offset = large_offset(X)
+        else:
+            self._offset = None
+        return X if self._offset is None else X - self._offset
+
+    def _needs_pivots(self, X, weights) -> bool:
+        """Whether X is a graph of more nodes than all pairs can be embedded of."""
+        if not scipy.sparse.issparse(X) or X.shape[0] <= ALL_PAIRS or self.missing == "ignore":
+            return False
+        for name, given in (("weights", weights), ("init", self.init)):
+            if given is not None and not (name == "init" and isinstance(given, str)):
+                raise ValueError(
+                    f"{name} is not available for graphs of more than {ALL_PAIRS} nodes, which are "
+                    "embedded by pivots; leave it out, or pass missing='ignore'."
+                )
+        return True
+
+    def _shortest_paths(self, X, n_threads):
+        n = X.shape[0]
+        if n < 3:
+            raise ValueError(f"FinslerMDS needs at least 3 points, got n_samples = {n}.")
+        k = self.n_neighbors
+        if k >= n:
+            warn(f"n_neighbors={k} is not smaller than the number of points, {n}; using {n - 1}.")
+        if _all_rows_equal(X):
+            raise ValueError("All rows of X are equal: there are no distances to embed.")
+        return directed_distances(
+            X,
+            min(int(k), n - 1),
+            metric=self.metric,
+            metric_kwds=self.metric_params,
+            local_scale=self._source_scale(),
+            dtype=X.dtype,
+            n_threads=n_threads,
+        )
+
+    def _asymmetry(self, problem: Problem) -> Asymmetry:
+        """What the height is to show: the scale of the sources, if it varies, or distances."""
+        known, D = problem.paths, self.dissimilarity_matrix_
+        if known is not None and np.ptp(known.scale.values) > 0:
+            given = not isinstance(self._source_scale(), str)
+            return Asymmetry.of_scale(known.graph, known.scale.values, given=given)
+        if not scipy.sparse.issparse(D) and is_symmetric(D):
+            return Asymmetry.none()
+        return Asymmetry.of_distances(D, strengths=problem.strengths, absolute=True)
+
+    def _measured(self, problem: Problem):
+        """Neighbours of rows of features, or the directed data before shortest paths."""
+        if problem.paths is None:
+            return problem.measured
+        near = problem.paths.neighbors
+        return near.indices[:, 1:], near.distances[:, 1:]
+
+    def _source_scale(self):
+        """The scale of the sources: an array, or the name of a rule."""
+        return self.source_scale if self.local_scale is None else self.local_scale
+
+    def _score(self, problem: Problem, result: StressResult) -> None:
+        """Say how much of the asymmetry the height carries."""
+        self.embedding_ = Y = result.embedding.astype(problem.directed.dtype, copy=False)
+        self.stress_ = result.stress
+        self.normalized_stress_ = result.normalized_stress
+        self.stress_history_ = result.stress_history
+        self.n_iter_ = result.n_iter
+        self.omega_norm_ = result.omega_norm
+        self.drift_choice_ = result.drift_search
+        self.gradient_share_ = result.gradient_share
+        self.transformation_ = result.transformation
+        self.scaling_choice_ = result.scaling_choice
+        self.skew_weight_ = result.skew_weight
+        self._n_features_out = Y.shape[1]
+        if self.asymmetry_.is_directed:  # F stands for the scaled distances
+            self.asymmetry_ = self._scaled_asymmetry(problem.strengths)
+        if self._chooses_columns():
+            self._say(f"n_components='auto': {self.column_choice_.reason}")
+        if self.scaling_choice_ is not None:
+            self._say(f"scaling='auto': {self.scaling_choice_.reason}")
+        self._warn_of_parts(int(np.isnan(Y[:, 0]).sum()), result.n_groups)
+        found = self.drift_choice_
+        if found is not None and found.ambiguous:
+            fewer = Y.shape[1] - 1
+            warn(
+                f"omega_norm='auto' found {self.omega_norm_:.3g}, but {fewer} columns fit as well "
+                f"as {Y.shape[1]} (stress {found.narrower_stress:.2g} and "
+                f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
+                f"well, too. Use n_components={fewer}, or 'auto'."
+            )
+        self._judge(Y, directed=True)
+
+    def _warn_of_parts(self, n_left_out: int, n_groups: int) -> None:
+        if n_left_out and self._pivots is not None:
+            warn(
+                f"{n_left_out} nodes are not connected to the largest part of the graph; their "
+                "rows of the embedding are nan. Embed other parts one by one."
+            )
+        elif n_left_out:
+            warn(
+                f"{n_left_out} points have no known dissimilarity to or from any other; their rows "
+                "of the embedding are nan."
+            )
+        if n_groups > 1:
+            warn(
+                f"The known pairs fall apart into {n_groups} groups of points with no distance "
+                "between them in either direction. They are drawn side by side; distances and "
+                "heights between groups mean nothing."
+            )
+
+    def _scaled_asymmetry(self, strengths) -> Asymmetry:
+        """That of D̂; of a graph embedded by pivots, D holds known pairs only."""
+        D, scaled = self.dissimilarity_matrix_, self.transformation_.disparities
+        if not scipy.sparse.issparse(D):
+            return Asymmetry.of_distances(scaled(D), strengths=strengths, absolute=True)
+        if not np.isfinite(self.gradient_share_):
+            return Asymmetry.none()
+        D = D.copy()
+        D.data = scaled(D.data)
+        return Asymmetry.of_distances(D, strengths=strengths, absolute=True)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.allow_nan = self._is_precomputed()
+        tags.input_tags.positive_only = self._is_precomputed()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _all_rows_equal(X) -> bool:
+    if scipy.sparse.issparse(X):
+        return abs(X[1:] - X[np.zeros(X.shape[0] - 1, dtype=np.intp)]).max() == 0
+    return bool((X[:1] == X).all())

@@ -1,0 +1,159 @@
+"""Neighbours from directed distances that are given."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from finsler_ext._threads import row_blocks
+from finsler_ext.neighbors.search import (
+    DirectedNeighbors,
+    NewNeighbors,
+    with_missing,
+    with_self_first,
+)
+
+# Distances from a point to itself below this share of the largest distance are rounding.
+DIAGONAL_ROUNDING = 1e-6
+
+
+class PrecomputedIndex:
+    """A `NeighborIndex` over directed distances; new rows come with distances of their own."""
+
+    name = "given distances"
+
+    def build(self, X, k: int) -> DirectedNeighbors:
+        return precomputed_neighbors(X, k)
+
+    def query(self, new, k: int, *, incoming=None) -> NewNeighbors:
+        """``new`` holds the distances from new points, ``incoming`` those to them."""
+        return precomputed_new_neighbors(new, new if incoming is None else incoming, k)
+
+
+def check_diagonal(D) -> None:
+    """Refuse distances of points to themselves, rounding and missing ones aside."""
+    values = D.data if scipy.sparse.issparse(D) else D
+    largest = values[np.isfinite(values)].max(initial=0.0) if values.size else 0.0
+    own = np.abs(D.diagonal())
+    if np.any(own[np.isfinite(own)] > DIAGONAL_ROUNDING * largest):
+        raise ValueError(
+            "metric='precomputed': the distance from a point to itself must be 0; set the "
+            "diagonal of the matrix to 0."
+        )
+
+
+def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
+    """Nearest neighbours from directed distances, D[i, j] being the distance from i to j.
+
+    Parameters
+    ----------
+    D : array or sparse matrix of shape (n, n)
+        Dense: inf marks a missing pair. Sparse: pairs not stored are missing, stored zeros
+        are zero distances.
+    n_neighbors : int
+        Columns of the result, the point itself included.
+    """
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"metric='precomputed' needs a square matrix of directed distances (rows are "
+            f"sources), got shape {D.shape}."
+        )
+    values = D.data if scipy.sparse.issparse(D) else D
+    if np.isnan(values).any():
+        raise ValueError(
+            "metric='precomputed': the distances contain NaN. Mark missing pairs with inf in a "
+            "dense matrix, or leave them out of a sparse one."
+        )
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"metric='precomputed': distances must not be negative, got {values.min()}. "
+            "Affinities or similarities have to be turned into distances first."
+        )
+    check_diagonal(D)
+    if scipy.sparse.issparse(D):
+        return _sparse_precomputed(scipy.sparse.csr_array(D), n_neighbors)
+    n = D.shape[0]
+    indices = np.empty((n, n_neighbors), dtype=np.int64)
+    distances = np.empty((n, n_neighbors), dtype=np.float64)
+    for rows in row_blocks(n):
+        block = np.array(D[rows], dtype=np.float64)
+        own = np.arange(len(block))
+        block[own, rows.start + own] = -1.0
+        near = np.argsort(block, axis=1, kind="stable")[:, :n_neighbors]
+        indices[rows] = near
+        distances[rows] = np.take_along_axis(block, near, axis=1)
+    return with_self_first(indices, distances)
+
+
+def _sparse_precomputed(D: scipy.sparse.csr_array, n_neighbors: int) -> DirectedNeighbors:
+    n = D.shape[0]
+    source = np.repeat(np.arange(n), np.diff(D.indptr))
+    proper = (source != D.indices) & np.isfinite(D.data)
+    source, target, value = source[proper], D.indices[proper], D.data[proper]
+    order = np.lexsort((target, value, source))
+    source, target, value = source[order], target[order], value[order]
+    first = np.searchsorted(source, np.arange(n))
+    column = np.arange(source.size) - first[source] + 1
+    near = column < n_neighbors
+    indices = np.full((n, n_neighbors), -1, dtype=np.int64)
+    distances = np.full((n, n_neighbors), np.inf)
+    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
+    indices[source[near], column[near]] = target[near]
+    distances[source[near], column[near]] = value[near]
+    return with_self_first(indices, distances)
+
+
+def precomputed_new_neighbors(outgoing, incoming, k: int) -> NewNeighbors:
+    """Neighbours from given distances of shape (n_new, n): from new points, and to them."""
+    if scipy.sparse.issparse(outgoing):
+        indices, there, back = _sparse_rows(outgoing, incoming, k)
+    else:
+        there = np.asarray(outgoing, dtype=np.float64)
+        indices = smallest(there, k)
+        back = np.take_along_axis(np.asarray(incoming, dtype=np.float64), indices, axis=1)
+        there = np.take_along_axis(there, indices, axis=1)
+    return with_missing(indices, there, back)
+
+
+def _sparse_rows(outgoing, incoming, k):
+    out, into = (scipy.sparse.csr_array(D, dtype=np.float64) for D in (outgoing, incoming))
+    n_new = out.shape[0]
+    row = np.repeat(np.arange(n_new), np.diff(out.indptr))
+    order = np.lexsort((out.indices, out.data, row))
+    row, column, value = row[order], out.indices[order], out.data[order]
+    place = np.arange(row.size) - out.indptr[row]
+    near = (place < k) & np.isfinite(value)
+    indices = np.full((n_new, k), -1, dtype=np.int64)
+    there, back = (np.full((n_new, k), np.inf) for _ in range(2))
+    if not near.any():
+        return indices, there, back
+    indices[row[near], place[near]] = column[near]
+    there[row[near], place[near]] = value[near]
+    stored = scipy.sparse.csr_array(
+        (np.ones_like(into.data), into.indices, into.indptr), into.shape
+    )
+    has_way_back = np.asarray(stored[row[near], column[near]]).ravel() > 0
+    way_back = np.asarray(into[row[near], column[near]]).ravel()
+    back[row[near], place[near]] = np.where(has_way_back, way_back, np.inf)
+    return indices, there, back
+
+
+def smallest(distances: np.ndarray, k: int) -> np.ndarray:
+    """Columns of the k smallest entries of every row, ascending, ties by column."""
+    near = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(distances, near, axis=1)
+    near = np.take_along_axis(near, np.lexsort((near, values), axis=1), axis=1)
+    # of columns that are equal to the last one taken, the partition takes any
+    tied = np.flatnonzero((distances <= values.max(axis=1)[:, None]).sum(axis=1) > k)
+    near[tied] = np.argsort(distances[tied], axis=1, kind="stable")[:, :k]
+    return near
+
+
+def distances_between(D, rows, columns) -> np.ndarray:
+    """Given distances from rows to columns, dense; inf where a sparse D stores none."""
+    if not scipy.sparse.issparse(D):
+        return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
+    block = scipy.sparse.coo_array(D[rows][:, columns])
+    dense = np.full(block.shape, np.inf)
+    dense[block.coords] = block.data
+    return dense

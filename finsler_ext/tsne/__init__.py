@@ -1,0 +1,1 @@
+"""FinslerTSNE, from data to embedding."""

@@ -1,0 +1,242 @@
+"""Neighbours for t-SNE, as openTSNE's neighbour indices, none of which mirrors a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+from openTSNE.affinity import get_knn_index
+from openTSNE.nearest_neighbors import KNNIndex
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
+
+from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext.neighbors.distances import pair_distances
+from finsler_ext.neighbors.exact import REDUCIBLE, ExactIndex, sampled_recall
+from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
+from finsler_ext.neighbors.metrics import is_asymmetric, refuse_nan, refuse_negative
+from finsler_ext.neighbors.precomputed import precomputed_neighbors
+from finsler_ext.neighbors.search import EXACT, KMEANS_GRAPH, cheapest_search
+from finsler_ext.schema import (
+    JOBS,
+    NONE,
+    SEED,
+    TEXT,
+    VERBOSE,
+    array,
+    instance,
+    part,
+    saved,
+    sparse,
+    whole,
+)
+from finsler_ext.validation import as_stored, canonical, large_offset, readable, without_extremes
+
+__all__ = ["DirectedIndex", "neighbor_index"]
+
+# "auto" compares all pairs up to this many points in any metric; openTSNE's Annoy takes as long
+# from there.
+EXACT_UP_TO = 15_000
+# An asymmetric callable metric is compared on all pairs up to this size.
+ASYMMETRIC_UP_TO = 20_000
+# New rows compared with all points at a time; fewer are filled up, so BLAS sums as it does here.
+QUERY_ROWS = 256
+
+
+def _check_index(state: dict) -> None:
+    if state["data"] is None and state["metric"] != "precomputed":
+        raise ValueError("DirectedIndex.data is missing")
+
+
+INDEX = {
+    "n_samples": whole("[1, inf)", size="n"),
+    "data": NONE | array("f4 f8", "n d") | sparse("f4 f8", "n d"),
+    "index": NONE | part("KMeansGraphIndex", n="n", d="d"),
+    "k": whole("[1, inf)"),
+    "metric": TEXT,
+    "metric_params": NONE | instance(dict),
+    "n_jobs": JOBS,
+    "random_state": SEED,
+    "verbose": VERBOSE,
+    "knn_kwargs": NONE | instance(dict),
+}
+
+
+@saved(INDEX, relations=_check_index)
+class DirectedIndex(KNNIndex):
+    """Exact neighbours of any metric, or of directed distances with metric="precomputed".
+
+    Missing neighbours have index −1 and distance inf.
+    """
+
+    def check_metric(self, metric):
+        return metric
+
+    def build(self):
+        if self.metric == "precomputed":
+            found = precomputed_neighbors(self.data, self.k + 1)
+            self.data = None  # places of new points come with distances of their own
+        else:
+            index = ExactIndex(
+                self.metric,
+                self.metric_params,
+                n_threads=resolve_n_jobs(self.n_jobs),
+                dtype=np.float64,
+            )
+            found = index.build(self.data, self.k + 1)
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].astype(np.float64)
+
+    def _plain_euclidean(self) -> bool:
+        return self.metric in ("euclidean", "l2") and not scipy.sparse.issparse(self.data)
+
+    def between(self, rows, columns) -> np.ndarray:
+        """Directed distances from the points ``rows`` to the points ``columns``."""
+        kwds = self.metric_params or {}
+        if isinstance(self.metric, str):
+            found = np.asarray(pairwise_distances(rows, columns, metric=self.metric, **kwds))
+        else:
+            found = cdist(rows, columns, lambda u, v: self.metric(u, v, **kwds))
+        refuse_nan(found, self.metric, rows)
+        refuse_negative(found, self.metric)
+        return found
+
+    def both_ways(self, query) -> tuple[np.ndarray, np.ndarray]:
+        """Distances from new points to all points, and from all points to new ones.
+
+        With metric="precomputed", a query has n columns, or 2n: to the points, and from them.
+        """
+        n = self.n_samples
+        if self.metric == "precomputed":
+            query = _dense_distances(query)
+            if query.shape[1] not in (n, 2 * n):
+                raise ValueError(
+                    f"metric='precomputed': new rows need the distances to the {n} fitted points "
+                    f"(and, in {n} more columns, from them), got {query.shape[1]} columns."
+                )
+            return query[:, :n], query[:, -n:]
+        data = self.data
+        if self._plain_euclidean():
+            offset = large_offset(data)
+            if offset is not None:
+                query, data = query - offset, data - offset
+        with one_blas_thread():
+            there = self.between(_filled_up(query), data)[: query.shape[0]]
+            if callable(self.metric):
+                return there, self.between(data, query).T
+        return there, there
+
+    def admitted(self, query):
+        """New rows, dense or sparse as the fitted ones; for precomputed distances as they are."""
+        if self.metric == "precomputed":
+            return readable(query, "X", missing=np.inf)
+        query = canonical(without_extremes(readable(query, "X"), "X", new=True))
+        return as_stored(query, self.data)
+
+    def refined(self, query, row, column, distances) -> np.ndarray:
+        """Distances of chosen pairs, from their differences where the metric is Euclidean.
+
+        Sums inside BLAS and numpy depend on the batch and even on where it lies in memory.
+        """
+        if not self._plain_euclidean():
+            return distances
+        return pair_distances(np.ascontiguousarray(query), self.data, row, column)
+
+    def query(self, query, k):
+        there, _ = self.both_ways(query)
+        near = np.argsort(there, axis=1, kind="stable")[:, :k]
+        return near, np.take_along_axis(there, near, axis=1)
+
+
+def _dense_distances(query) -> np.ndarray:
+    """Pairs that a sparse matrix does not store are no neighbours, rather than at distance 0."""
+    if not scipy.sparse.issparse(query):
+        return np.asarray(query, dtype=np.float64)
+    entries = scipy.sparse.coo_array(query)
+    dense = np.full(query.shape, np.inf)
+    dense[entries.coords] = entries.data
+    return dense
+
+
+def _filled_up(query):
+    """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
+    missing = QUERY_ROWS - query.shape[0]
+    if scipy.sparse.issparse(query) or missing <= 0:
+        return query
+    return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
+
+
+@saved(INDEX, relations=_check_index)
+class GroupedIndex(KNNIndex):
+    """`KMeansGraphIndex` in the manner of openTSNE."""
+
+    VALID_METRICS = tuple(name for name in REDUCIBLE if name)
+
+    def build(self):
+        self.index = KMeansGraphIndex(
+            self.metric,
+            random_state=self.random_state,
+            n_threads=resolve_n_jobs(self.n_jobs),
+            dtype=np.float64,
+        )
+        found = self.index.build(self.data, self.k + 1)
+        if self.verbose:
+            recall = sampled_recall(ExactIndex(self.metric), self.data, found.distances)
+            print(f"Neighbours: {self.index.name}, recall {recall:.3f} on a sample")
+        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].copy()
+
+    def query(self, query, k):
+        found = self.index.query(np.asarray(query), k)
+        return found.indices, found.outgoing
+
+
+def neighbor_index(
+    data,
+    k: int,
+    *,
+    method: str | KNNIndex = "auto",
+    metric: str | Callable = "euclidean",
+    metric_params=None,
+    n_jobs: int = 1,
+    random_state=None,
+    verbose: bool = False,
+    knn_kwargs=None,
+) -> KNNIndex:
+    """The index that finds k neighbours (the point itself left out) of every point.
+
+    "exact" compares all pairs; so does "auto" up to 15,000 points and where that is the cheapest
+    search (`cheapest_search`), for directed distances and for asymmetric metrics. More rows are
+    searched by groups, where the metric allows. Everything else is openTSNE's choice. With a
+    seed, its approximate indices are built on one thread: they depend on the number of threads.
+    """
+    n = data.shape[0]
+    directed = metric == "precomputed"
+    if callable(metric) and is_asymmetric(metric, data, metric_params):
+        directed = True
+        if n > ASYMMETRIC_UP_TO:
+            raise ValueError(
+                f"metric: {metric!r} is asymmetric, and approximate neighbour search mixes up "
+                f"directions; all pairs are compared up to {ASYMMETRIC_UP_TO} points, X has {n}. "
+                "Compute the directed distances (a sparse matrix of the nearest ones will do) "
+                "and pass metric='precomputed'."
+            )
+    if isinstance(method, str):
+        search = cheapest_search(data, None if metric_params else metric)
+        few = method == "auto" and (n <= EXACT_UP_TO or search == EXACT)
+        if directed or method == "exact" or few:
+            return DirectedIndex(data, k, metric, metric_params, n_jobs=n_jobs)
+        if method == "auto" and search == KMEANS_GRAPH:
+            return GroupedIndex(
+                data, k, metric, n_jobs=n_jobs, random_state=random_state, verbose=verbose
+            )
+    return get_knn_index(
+        data,
+        method,
+        k=k,
+        metric=metric,
+        metric_params=metric_params,
+        n_jobs=resolve_n_jobs(n_jobs) if random_state is None else 1,
+        random_state=random_state,
+        verbose=verbose,
+        knn_kwargs=knn_kwargs,
+    )

@@ -1,0 +1,1 @@
+"""FinslerUMAP, from data to embedding."""

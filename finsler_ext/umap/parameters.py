@@ -1,0 +1,339 @@
+"""Checks of FinslerUMAP's data and parameters, on top of umap-learn's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+from umap import UMAP
+from umap.umap_ import find_ab_params
+
+from finsler_ext._warn import without_foreign
+from finsler_ext.base import check_drift_of, scores
+from finsler_ext.directed.read import check_node_names, check_range, fill_missing, unmask
+from finsler_ext.height.acts import HEIGHTS, POTENTIAL, check_height
+from finsler_ext.schema import (
+    CALLABLE,
+    DRIFT,
+    FLAG,
+    JOBS,
+    NONE,
+    SCALE,
+    SEED,
+    SPACE,
+    TEXT,
+    VERBOSE,
+    array,
+    array_like,
+    instance,
+    listed,
+    maybe,
+    number,
+    one_of,
+    part,
+    settings,
+    sparse,
+    whole,
+)
+from finsler_ext.umap.memberships import AFFINITIES
+from finsler_ext.validation import LENGTHS, AsFitted, as_stored, canonical, check_start, readable
+
+__all__ = [
+    "FITTED",
+    "PARAMETERS",
+    "check_finsler_parameters",
+    "check_fitted",
+    "checked_data",
+    "upstream_validation",
+]
+
+# umap-learn's progress bar, which it may or may not write into tqdm_kwds.
+PROGRESS_BAR = {
+    "desc": "Epochs completed",
+    "bar_format": "{desc}: {percentage:3.0f}%| {bar} {n_fmt}/{total_fmt} [{elapsed}]",
+}
+EPOCHS = whole("[0, 1000000]")
+OPTIONS = NONE | instance(dict)
+# What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
+PARAMETERS = {
+    "n_neighbors": whole("[2, inf)"),
+    "n_components": whole("[1, inf)"),
+    "metric": TEXT | CALLABLE,
+    "metric_kwds": OPTIONS,
+    "output_metric": TEXT | CALLABLE,
+    "output_metric_kwds": OPTIONS,
+    "n_epochs": NONE | EPOCHS | listed(EPOCHS) | array_like("k"),
+    "learning_rate": number("[0, inf)"),
+    "init": one_of("spectral", "random", "pca", "tswspectral") | instance(np.ndarray),
+    "min_dist": number("[0, inf)"),
+    "spread": number("(0, inf)"),
+    "low_memory": FLAG,
+    "n_jobs": JOBS,
+    "set_op_mix_ratio": number("[0, 1]"),
+    "local_connectivity": number("[0, inf)"),
+    "repulsion_strength": number("[0, inf)"),
+    "negative_sample_rate": number("[0, 10000]"),
+    "transform_queue_size": number("(0, inf)"),
+    "a": NONE | number("(0, inf)"),
+    "b": NONE | number("(0, inf)"),
+    "random_state": SEED,
+    "angular_rp_forest": FLAG,
+    "target_n_neighbors": whole("[-1, inf)"),
+    "target_metric": TEXT | CALLABLE,
+    "target_metric_kwds": OPTIONS,
+    "target_weight": number("[0, 1]"),
+    "transform_seed": SEED,
+    "transform_mode": one_of("embedding", "graph"),
+    "force_approximation_algorithm": FLAG,
+    "verbose": VERBOSE,
+    "tqdm_kwds": OPTIONS,
+    "unique": FLAG,
+    "densmap": FLAG,
+    "dens_lambda": number("[0, inf)"),
+    "dens_frac": number("[0, 1]"),
+    "dens_var_shift": number("[0, inf)"),
+    "output_dens": FLAG,
+    "disconnection_distance": NONE | number("[0, inf]"),
+    "precomputed_knn": instance(tuple, list),
+    "omega_norm": DRIFT,
+    "affinity": one_of(*AFFINITIES),
+    "geodesic_neighbors": NONE | whole("[1, inf)"),
+    "local_scale": SCALE,
+    "height": one_of(*HEIGHTS),
+    "space": SPACE,
+}
+# Attributes of a fitted model, as files hold them: n rows of the graph, N of the data (more with
+# unique=True), d features, m columns.
+ROWS_F4 = array("f4", "N d", "[-inf, inf]", nan=True)
+POSITIONS = array("f4", "N m", nan=True)
+FITTED = scores("N") | {
+    "_raw_data": NONE | ROWS_F4 | array("u1", "N d") | sparse("f4", "N d", "[-inf, inf]", nan=True),
+    "graph_": sparse("f4", "n n", "[0, 1]"),
+    "embedding_": maybe(POSITIONS),
+    "embedding_list_": maybe(listed(POSITIONS)),
+    "pinned_": maybe(NONE | array("f8", "N m", nan=True)),
+    "_unique_rows_": maybe(array("i8", "n", "[0, N)")),
+    "_unique_inverse_": maybe(array("i8", "N", "[0, n)")),
+    "_as_fitted": maybe(part("AsFitted", d="d")),
+    "height_": maybe(one_of(*HEIGHTS[1:])),
+    "drift_choice_": maybe(part("DriftChoice")),
+    "loss_": maybe(NONE | part("UmapLoss")),
+    "islands_": maybe(part("Islands")),
+    "graph_dists_": maybe(NONE),
+    "_fitted_params": maybe(settings(**PARAMETERS)),
+    "_a": number("(0, inf)"),
+    "_b": number("(0, inf)"),
+    "_n_neighbors": maybe(whole("[1, n]")),
+    "_knn_indices": maybe(array("i4", "n k", "[-1, n)")),
+    "_knn_dists": maybe(array("f4", "n k", "[0, inf]")),
+    "_knn_search_index": maybe(
+        NONE | part("KMeansGraphIndex", "pynndescent.NNDescent", n="n", d="d")
+    ),
+    "_geodesic": maybe(NONE | part("DirectedNeighbors", n="n")),
+    "_sigmas": maybe(array("f4", "n", "(0, inf)")),
+    "_rhos": maybe(array("f4", "n", "[0, inf)")),
+    "_density_sigmas": maybe(array("f4", "n", "(0, inf)")),
+    "_given_scale": NONE | array("f8", "n", "(0, inf)"),
+    "_mean_distance": maybe(number("[0, inf)", nan=True)),
+    "_disconnection_distance": maybe(number("[0, inf]")),
+    "_digraph": NONE | part("Edges", n="n"),
+    "_skew_distances": NONE | sparse("f4 f8", "n n") | array("f4 f8", "n n", "[0, inf]", nan=True),
+    "_asymmetric_metric": FLAG,
+    "_directed_distances": FLAG,
+    "_supervised": FLAG,
+    "_small_data": maybe(FLAG),
+    "_sparse_data": maybe(FLAG),
+    "_initial_alpha": maybe(number("[0, inf)")),
+    "_n_edges_removed": maybe(whole("[0, inf)")),
+    "_n_epochs_list": NONE | listed(EPOCHS),
+    "_given_knn": maybe(instance(tuple)),
+    "_bar_kwds": OPTIONS,
+    "_densmap_kwds": maybe(OPTIONS),
+    "_metric_kwds": maybe(OPTIONS),
+    "_output_metric_kwds": maybe(OPTIONS),
+    "_target_metric_kwds": maybe(OPTIONS),
+}
+
+
+def check_fitted(state: dict) -> None:
+    """What must hold between the attributes of a model that is read from a file."""
+    fitted = {**state, **state.get("_fitted_params", {})}
+    check_drift_of(fitted)
+    rows = state["_raw_data"]
+    distinct = rows is None or "_unique_inverse_" in state
+    if not distinct and rows.shape[0] != state["graph_"].shape[0]:
+        raise ValueError("FinslerUMAP._raw_data and graph_ are of different rows")
+    if any(isinstance(v, str) or v is None for v in (state.get("_metric_kwds") or {}).values()):
+        raise ValueError("FinslerUMAP._metric_kwds must hold numbers")
+    curve = fitted["a"], fitted["b"]
+    if None in curve:
+        curve = find_ab_params(fitted["spread"], fitted["min_dist"])
+    if not np.allclose(curve, (state["_a"], state["_b"]), rtol=1e-3):
+        raise ValueError("FinslerUMAP._a and _b are not those of its parameters")
+    if state.get("height_") == POTENTIAL and not 0 <= state["islands_"].slope < np.inf:
+        raise ValueError("FinslerUMAP.islands_ has no slope, which its height needs")
+    if fitted["transform_mode"] == "embedding":
+        columns = state["embedding_"].shape[1] if "embedding_" in state else 0
+        if columns != fitted["n_components"]:
+            raise ValueError(f"FinslerUMAP.embedding_ has {columns} columns")
+        joined = np.diff(state["graph_"].indptr) > 0
+        joined[state["graph_"].indices] = True
+        rows = state.get("_unique_inverse_", slice(None))
+        if np.isnan(state["embedding_"][joined[rows]]).any():
+            raise ValueError("FinslerUMAP.embedding_ has no place for a point with neighbours")
+    elif state["_n_features_out"] != state["graph_"].shape[1]:
+        raise ValueError("FinslerUMAP._n_features_out is not the number of columns")
+
+
+def checked_data(model, X, ensure_all_finite, reset=True):
+    """X as float32 (or bits), at the place and in the unit that the model computes in.
+
+    With ``reset``, sets ``model._as_fitted``; otherwise X is treated as the training rows were.
+    """
+    bits = model.metric in ("bit_hamming", "bit_jaccard")
+    pairs = isinstance(model.metric, str) and model.metric == "precomputed"
+    masked = np.inf if pairs else np.nan
+    X = readable(X, missing=None if ensure_all_finite is True and not pairs else masked)
+    if pairs:
+        if not reset:
+            check_node_names(model, X)
+        X = unmask(X)
+        check_range(X)
+    X = validate_data(
+        model,
+        X,
+        reset=reset,
+        dtype=np.uint8 if bits else _exact_dtype(X),
+        order="C",
+        accept_sparse=False if bits else "csr",
+        # Missing pairs of a directed matrix are inf; other values are checked with it.
+        ensure_all_finite=False if pairs else ensure_all_finite,
+    )
+    if pairs:
+        X = fill_missing(X, np.inf, square=reset)
+    if reset:
+        model._as_fitted = AsFitted() if bits else AsFitted.of(X, model.metric)
+    elif model._raw_data is not None:
+        X = as_stored(X, model._raw_data)
+    if not bits:
+        X = _single(model, X, finite=not pairs and ensure_all_finite)
+    return canonical(X, keep_zeros=pairs)
+
+
+def _exact_dtype(X):
+    """float32 for what it holds exactly, so that images need no float64 copy; or float64."""
+    dtype = getattr(X, "dtype", None)
+    short = isinstance(dtype, np.dtype) and dtype.kind in "iub" and dtype.itemsize <= 2
+    return np.float32 if short else [np.float64, np.float32]
+
+
+def _single(model, X, finite):
+    with np.errstate(over="ignore", under="ignore"):
+        # copy=False: like scikit-learn, data that are float32 already are not copied
+        single = model._as_fitted.apply(X).astype(np.float32, copy=False)
+    values = single.data if scipy.sparse.issparse(single) else single
+    # X itself was checked, so what is infinite now has become so
+    if finite and values.size and np.isinf(np.fmax.reduce(np.abs(values), axis=None)):
+        raise ValueError(
+            f"X contains a value too large for dtype('float32') (infinity) in "
+            f"metric={model.metric!r}. Divide X by a constant."
+        )
+    return single if scipy.sparse.issparse(single) else np.ascontiguousarray(single)
+
+
+@contextmanager
+def upstream_validation(model, X) -> Iterator[None]:
+    """What umap's own checks need in place, and what they change put back afterwards."""
+    given = dict(vars(model))
+    # umap tries a callable metric on rows drawn from the global generator.
+    global_state = np.random.get_state() if callable(model.metric) else None
+    # A later umap-learn may read parameters that FinslerUMAP does not know.
+    for name, parameter in inspect.signature(UMAP).parameters.items():
+        if name not in given:
+            setattr(model, name, parameter.default)
+    model._raw_data = X
+    model._initial_alpha = model.learning_rate
+    knn = (*model.precomputed_knn, None)[:3]
+    model.knn_indices, model.knn_dists, model.knn_search_index = (
+        item.copy() if isinstance(item, np.ndarray) else item for item in knn
+    )
+    model.n_jobs = 1
+    model.tqdm_kwds = None if model.tqdm_kwds is None else dict(model.tqdm_kwds)
+    if isinstance(model.init, np.ndarray):
+        model.init = "random"  # one column fewer is fine here; checked below
+    if isinstance(model.n_epochs, np.integer):
+        model.n_epochs = int(model.n_epochs)
+    try:
+        with without_foreign("inverse_transform"):
+            yield
+        model._bar_kwds = PROGRESS_BAR | (model.tqdm_kwds or {})
+        model._n_epochs_list = model.n_epochs_list
+        model._given_knn = (model.knn_indices, model.knn_dists, model.knn_search_index)
+    finally:
+        # scikit-learn's convention: fit adds no public attribute without a final underscore.
+        for name in ("knn_indices", "knn_dists", "knn_search_index", "n_epochs_list"):
+            vars(model).pop(name, None)
+        for name in inspect.signature(UMAP).parameters:
+            vars(model).pop(name, None)
+        for name, value in given.items():
+            setattr(model, name, value)
+        if global_state is not None:
+            np.random.set_state(global_state)
+
+
+# umap-learn's default.
+N_NEIGHBORS = 15
+
+
+def check_finsler_parameters(model, X, strengths: bool = False):
+    if strengths and model.geodesic_neighbors is None and model.n_neighbors != N_NEIGHBORS:
+        raise ValueError(
+            f"n_neighbors={model.n_neighbors} has no meaning for strengths and transitions: every "
+            "edge counts by its strength. Leave it out, or take edges out of the data."
+        )
+    if model.densmap or model.output_dens:
+        raise ValueError(
+            "densmap and output_dens are not available in a Randers space: its volume is not "
+            "that of the Euclidean balls densMAP counts in. The height shows density "
+            "instead; or use umap.UMAP(densmap=True)."
+        )
+    if model.output_metric not in ("euclidean", "l2"):
+        raise ValueError(
+            f"output_metric={model.output_metric!r} is not available: the embedding space is "
+            "a Randers space over the Euclidean plane. Use umap.UMAP for other output metrics."
+        )
+    if model.metric in LENGTHS or model.metric == "precomputed":  # cosines have no unit
+        limit = float(model._disconnection_distance)
+        model._disconnection_distance = float(model._as_fitted.scaled(limit))
+    columns = model.init.shape[1] if getattr(model.init, "ndim", 0) == 2 else None
+    check_height(model.height, model.n_components, columns, "an init")
+    if model._n_epochs_list is not None and not model._n_epochs_list:
+        raise ValueError("n_epochs: the list of epochs is empty.")
+    if model.a is None or model.b is None:
+        model._a, model._b = find_ab_params(model.spread, model.min_dist)
+    else:
+        model._a, model._b = model.a, model.b
+    if isinstance(model.init, np.ndarray):
+        m = model.n_components
+        if model.init.ndim != 2 or model.init.shape[1] not in (m - 1, m):
+            raise ValueError(
+                f"init: an array must have n_components − 1 = {m - 1} columns (the map) or "
+                f"{m} (map and height), got shape {model.init.shape}."
+            )
+        if model.init.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"init: an array must have one row per sample ({X.shape[0]}), got "
+                f"{model.init.shape[0]}."
+            )
+        check_start("init", model.init)
+    if model.geodesic_neighbors is not None and model.disconnection_distance is not None:
+        raise ValueError(
+            "geodesic_neighbors joins all points, so it cannot be combined with a "
+            "disconnection_distance."
+        )
+    if model.local_scale is not None and model.unique:
+        raise ValueError("local_scale cannot be combined with unique=True.")

@@ -1,0 +1,185 @@
+"""What a file holds is checked against the declaration of its class before anything sees it."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
+from finsler_ext.cli import main
+from finsler_ext.io.state import get_state
+from finsler_ext.schema import schema_of
+from tests.io import file_mutations
+from tests.io.file_mutations import kinds, outcomes, rewritten, rows, save_kind
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+X = rows()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Files of models, each fitted once."""
+    folder = tmp_path_factory.mktemp("saved")
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = save_kind(name, folder)
+        return made[name]
+
+    return get
+
+
+def parts_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def array_of(parts, *trail):
+    """The file name and the array of an attribute."""
+    place = json.loads(parts["manifest.json"])["model"]
+    for key in trail:
+        place = place["state"][key] if "state" in place else place["parts"][key]
+    return place["file"], np.load(io.BytesIO(parts[place["file"]]))
+
+
+def with_array(path, out, change, *trail):
+    parts = parts_of(path)
+    name, array = array_of(parts, *trail)
+    out.write_bytes(rewritten(parts, {name: change(array)}))
+    return out
+
+
+def with_number(path, out, name, value):
+    parts = parts_of(path)
+    manifest = json.loads(parts["manifest.json"])
+    assert name in manifest["model"]["state"]
+    manifest["model"]["state"][name] = value
+    out.write_bytes(rewritten(parts, {}, manifest))
+    return out
+
+
+@pytest.mark.parametrize("estimator", [FinslerUMAP, FinslerTSNE, FinslerMDS])
+@pytest.mark.parametrize("drift", [0.5, "auto"])
+def test_every_attribute_has_a_line(estimator, drift):
+    """A new attribute needs one, beside the class or in `finsler_ext.base.scores`."""
+    few = {"n_epochs": 5} if estimator is FinslerUMAP else {}
+    model = estimator(omega_norm=drift, random_state=0, **few).fit(X)
+    schema_of(estimator).check_names(estimator.__name__, get_state(model))
+    model.something_new_ = 1
+    with pytest.raises(ValueError, match="something_new_ has no line"):
+        model.save("never.finsler")
+
+
+@pytest.mark.parametrize(
+    ("kind", "trail", "change"),
+    [
+        ("umap", ["embedding_"], lambda a: a[:0]),
+        ("umap", ["embedding_"], lambda a: a[:-1]),
+        ("umap", ["embedding_"], lambda a: np.vstack([a, a[:1]])),
+        ("umap", ["embedding_"], lambda a: a.T.copy()),
+        ("umap", ["_raw_data"], lambda a: a[: len(a) // 2]),
+        ("umap", ["_sigmas"], lambda a: a[:0]),
+        ("umap", ["_sigmas"], lambda a: a.astype("i8").astype("M8[D]")),
+        ("umap geodesic", ["_geodesic", "indices"], lambda a: np.full_like(a, 10**8)),
+        ("umap kmeans graph", ["_knn_search_index", "links"], lambda a: np.full_like(a, 10**8)),
+        ("umap kmeans graph", ["_knn_search_index", "starts"], lambda a: a[::-1].copy()),
+        ("umap kmeans graph", ["_knn_search_index", "order"], lambda a: np.zeros_like(a)),
+        ("umap digraph", ["_digraph", "target"], lambda a: np.full_like(a, -7)),
+        ("umap", ["graph_", "indices"], lambda a: np.full_like(a, 10**8)),
+        ("mds", ["embedding_"], lambda a: a[:0]),
+        ("mds", ["_known", "neighbors", "indices"], lambda a: np.full_like(a, 10**8)),
+        ("mds", ["_X"], lambda a: a[::2].copy()),
+        ("tsne", ["affinities_", "neighbors"], lambda a: np.full_like(a, 10**8)),
+        ("tsne", ["affinities_", "scales"], lambda a: -a),
+        ("tsne", ["embedding_", "positions"], lambda a: a[:-1]),
+    ],
+)
+def test_arrays_that_no_model_has(kind, trail, change, saved, tmp_path):
+    wrong = with_array(saved(kind), tmp_path / "wrong.finsler", change, *trail)
+    with pytest.raises(ValueError, match=r"wrong\.finsler is damaged or truncated"):
+        load(wrong)
+
+
+@pytest.mark.parametrize("kind", ["umap", "tsne", "mds"])
+@pytest.mark.parametrize("value", [2.0, -1, True, "much", None, {"is": "float", "value": "nan"}])
+def test_drifts_that_no_model_has(kind, value, saved, tmp_path, capsys):
+    wrong = with_number(saved(kind), tmp_path / "wrong.finsler", "omega_norm_", value)
+    with pytest.raises(ValueError, match="omega_norm_"):
+        load(wrong)
+    np.save(tmp_path / "new.npy", X[:3])
+    assert main(["transform", str(wrong), str(tmp_path / "new.npy")]) == 2
+    assert "omega_norm_" in capsys.readouterr().err
+
+
+def test_compressed_parts_are_refused(saved, tmp_path):
+    """Few bytes could become many; none is ever written."""
+    bomb = tmp_path / "bomb.finsler"
+    parts = parts_of(saved("mds"))
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match="is compressed"):
+        load(bomb)
+
+
+def test_parts_hold_what_they_declare(saved, tmp_path):
+    parts = parts_of(saved("mds"))
+    name, array = array_of(parts, "embedding_")
+    longer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        longer, {"descr": array.dtype.str, "fortran_order": False, "shape": (10**12, 3)}
+    )
+    content = longer.getvalue() + array.tobytes()
+    parts[name] = content
+    manifest = json.loads(parts["manifest.json"])
+    import hashlib
+
+    manifest["arrays"][name] = hashlib.sha256(content).hexdigest()
+    wrong = tmp_path / "wrong.finsler"
+    wrong.write_bytes(rewritten(parts, {}, manifest))
+    with pytest.raises(ValueError, match="does not hold the array it declares"):
+        load(wrong)
+
+
+def test_damage_of_the_archive_names_the_file(saved, tmp_path):
+    """Offsets that point before the file: OSError 22 of zipfile, without a path."""
+    whole = saved("mds").read_bytes()
+    end = whole.rindex(b"PK\x05\x06")
+    for offset in (0, 2**31, 2**32 - 1):
+        path = tmp_path / "wrong.finsler"
+        path.write_bytes(whole[: end + 16] + offset.to_bytes(4, "little") + whole[end + 20 :])
+        with pytest.raises(ValueError, match=r"wrong\.finsler"):
+            load(path)
+
+
+def assert_nothing_silent(found):
+    assert found
+    for where, what, hostile, how in found:
+        allowed = ("refused", "equal") if hostile else ("refused", "equal", "differs")
+        assert how in allowed, (where, what, how)
+
+
+def test_some_mutations(saved):
+    """One in 30 of one kind; `python -m tests.io.file_mutations` does all."""
+    found = outcomes("umap kmeans graph", saved("umap kmeans graph"), stride=30)
+    assert_nothing_silent(found)
+    assert sum(how == "refused" for *_, how in found) > 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(kinds()))
+def test_all_mutations(kind, saved):
+    assert_nothing_silent(outcomes(kind, saved(kind)))
+
+
+def test_mutations_are_of_every_array_and_number(saved):
+    parts = parts_of(saved("mds"))
+    manifest = json.loads(parts["manifest.json"])
+    made = list(file_mutations.mutations(saved("mds")))
+    assert len(made) > 500
+    for name in manifest["arrays"]:
+        assert any(m.where.startswith(f"{name} ") for m in made)
+    assert any(m.where == "omega_norm_" for m in made)
