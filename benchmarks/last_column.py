@@ -6,7 +6,8 @@
     python -m benchmarks.last_column components --data-dir DIR  # 2, 4, 5, 10 and 50 columns
 
 Runs are kept in benchmarks/results/last_column.csv with the commit they were made with; those
-found there are not repeated, and each command ends with its tables. Methods of a data set and seed share one neighbour graph.
+found there are not repeated, and each command ends with its tables. Methods of a data set and seed
+share one neighbour graph.
 
 Held out (the clean protocol): rows are divided at random into halves A and B; neighbours, scales,
 graph and layout come from A alone. Heights of A are scored by Spearman correlation over the
