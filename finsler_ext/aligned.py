@@ -23,15 +23,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from finsler_ext import schema
 from finsler_ext.asymmetry import DENSITY
 from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.height.acts import EUCLIDEAN, height_mode, lay_out
 from finsler_ext.height.pins import follow_pins
 from finsler_ext.height.start import initial_positions
+from finsler_ext.io.models import SaveMixin
 from finsler_ext.umap.estimator import FinslerUMAP
 from finsler_ext.umap.graph import isolated
 from finsler_ext.umap.kernels import UmapDescent
 from finsler_ext.umap.layout import UmapActs, epochs_of, make_descent
+from finsler_ext.umap.parameters import PARAMETERS
 
 __all__ = ["AlignedFinslerUMAP"]
 
@@ -39,7 +42,55 @@ __all__ = ["AlignedFinslerUMAP"]
 MOST_DRAWN = 0.5
 
 
-class AlignedFinslerUMAP(BaseEstimator):
+# 1, and rounding.
+MOST_AGREEMENT = 1 + 1e-6
+VECTORS = schema.listed(
+    schema.Field("an array", lambda a, scope: isinstance(a, np.ndarray) and a.ndim == 1)
+)
+
+
+def check_series(state: dict) -> None:
+    """What must hold between the attributes of a series that is read from a file."""
+    models, ids, known = state["models_"], state["identities_"], state["_known"]
+    if any(m.transform_mode != "embedding" or m.unique for m in models):
+        raise ValueError("AlignedFinslerUMAP.models_ are no maps of a series")
+    if len({(m.embedding_.shape[1], m.omega_norm_) for m in models}) > 1:
+        raise ValueError("AlignedFinslerUMAP.models_ differ in columns or drift")
+    sizes = {"identities_": len(models), "_potentials": len(models), "agreement_": len(models) - 1}
+    for name, size in sizes.items():
+        if len(state[name]) != size:
+            raise ValueError(f"AlignedFinslerUMAP.{name} must be {size} arrays")
+    for model, rows, level in zip(models, ids, state["_potentials"], strict=True):
+        n, most = model.graph_.shape[0], len(known) if known else np.inf
+        distinct = rows.dtype in (np.int32, np.int64) and np.unique(rows).size == rows.size == n
+        if not distinct or rows.min() < 0 or rows.max() >= most:
+            raise ValueError("AlignedFinslerUMAP.identities_ must number the rows of its models")
+        if level.dtype != np.float64 or level.size != n or np.isinf(level).any():
+            raise ValueError("AlignedFinslerUMAP._potentials must be of the rows of its models")
+        if np.isnan(level[~isolated(model.graph_)]).any():
+            raise ValueError("AlignedFinslerUMAP._potentials is nan where there are neighbours")
+    for t, shares in enumerate(state["agreement_"]):
+        size = _matches(ids[t], ids[t + 1])[0].size
+        if shares.dtype not in (np.float32, np.float64) or shares.size != size:
+            raise ValueError("AlignedFinslerUMAP.agreement_ must be one number per related row")
+        if not ((shares >= 0) & (shares <= MOST_AGREEMENT)).all():
+            raise ValueError("AlignedFinslerUMAP.agreement_ must be between 0 and 1")
+    numbers = list(known.values())
+    if any(type(k) is not int for k in numbers) or sorted(numbers) != list(range(len(known))):
+        raise ValueError("AlignedFinslerUMAP._known must give every name its own number")
+
+
+@schema.saved(
+    estimator=schema.NONE | schema.settings(**PARAMETERS),
+    alignment=schema.number("[0, inf)"),
+    models_=schema.listed(schema.part("FinslerUMAP"), least=2),
+    identities_=VECTORS,
+    agreement_=VECTORS,
+    _potentials=VECTORS,
+    _known=schema.instance(dict),
+    relations=check_series,
+)
+class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
     """FinslerUMAP of a series of data sets or digraphs that share rows.
 
     Parameters
@@ -54,7 +105,7 @@ class AlignedFinslerUMAP(BaseEstimator):
     ----------
     embeddings_ : list of arrays of shape (n_t, n_components)
     models_ : list of FinslerUMAP
-        One per data set, each fitted, with its own scores; they can be saved.
+        One per data set, each fitted, with its own scores. They and the series can be saved.
     identities_ : list of int arrays of shape (n_t,)
         Rows with the same number are the same.
     agreement_ : list of arrays

@@ -238,7 +238,10 @@ def array_like(shape: str = "") -> Field:
     def holds(value, scope: Scope) -> bool:
         if not isinstance(value, (list, tuple)) and not hasattr(value, "__array__"):
             return False
-        sizes = np.shape(value)
+        made = np.asarray(value)
+        sizes = made.shape
+        if made.dtype.kind not in "iufO":
+            return False
         return not letters or (len(sizes) == len(letters) and scope.agrees(letters, sizes))
 
     return Field(f"an array of shape ({', '.join(letters)})" if shape else "an array", holds)

@@ -183,3 +183,20 @@ def test_nodes_without_edges_have_no_place():
     for Y in series.embeddings_:
         assert np.isnan(Y[4]).all()
         assert np.isfinite(np.delete(Y, 4, axis=0)).all()
+
+
+def test_a_series_is_saved_whole(planted, tmp_path):
+    sets, _, relations = planted
+    few = FinslerUMAP(random_state=0, n_epochs=10)
+    series = AlignedFinslerUMAP(few, alignment=2.0).fit(sets[:2], relations=relations[:1])
+    series.save(tmp_path / "a")
+    loaded = finsler_ext.load(tmp_path / "a")
+    assert type(loaded) is AlignedFinslerUMAP
+    assert loaded.alignment == 2.0
+    assert loaded.estimator.get_params() == few.get_params()
+    new = sets[2][:5] + 0.01
+    np.testing.assert_array_equal(loaded.transform(new), series.transform(new))
+    for each in (series, loaded):
+        each.update(sets[2], relations=relations[1])
+    for ours, theirs in zip(series.embeddings_, loaded.embeddings_, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -38,6 +38,10 @@ def transform(options, interrupts: Interrupts) -> int:
 
     stage(f"reading {shown(options.model)}")
     model, about = read(options.model)
+    if hasattr(model, "models_"):
+        raise ValueError(
+            "the file holds a series of maps: save one of its models_ for this command."
+        )
     known = _column_names(model, about)
     stage(f"reading {shown(source)}")
     table = read_table(source, options, least=1, known=known)

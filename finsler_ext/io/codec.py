@@ -155,6 +155,8 @@ class Decoder:
     def _sparse(self, value):
         cls = {"array": scipy.sparse.csr_array, "matrix": scipy.sparse.csr_matrix}
         stored = tuple(self.decode(value["parts"][p]) for p in ("data", "indices", "indptr"))
+        if any(part.dtype.kind != "i" for part in stored[1:]):
+            raise ValueError("the indices of a sparse matrix are no integers")
         made = cls[value["container"]](stored, shape=tuple(value["shape"]))
         checked_structure(made, "it")
         # The arrays themselves, as wide as they were: compiled code is made for one width, and
@@ -182,6 +184,11 @@ class Decoder:
         made = set_state(cls, state)
         self._objects[value["number"]], self._scopes[id(made)] = made, scope
         return made
+
+    def _same(self, value):
+        if type(value["number"]) is not int:
+            raise ValueError("it refers to an object without a number")
+        return self._objects[value["number"]]
 
     def _random_state(self, value):
         made = np.random.RandomState()
@@ -212,7 +219,7 @@ _READERS: dict[str, Callable[[Decoder, dict], Any]] = {
     "list": Decoder._items,
     "object": Decoder._object,
     "objects": Decoder._names,
-    "same": lambda self, value: self._objects[value["number"]],
+    "same": Decoder._same,
     "scalar": Decoder._scalar,
     "sparse": Decoder._sparse,
     "tuple": lambda self, value: tuple(self._items(value)),

@@ -64,7 +64,7 @@ def save(model, path, about: dict | None = None) -> None:
 
     Parameters
     ----------
-    model : FinslerUMAP, FinslerTSNE, FinslerMDS or openTSNE.TSNEEmbedding
+    model : FinslerUMAP, FinslerTSNE, FinslerMDS, AlignedFinslerUMAP or openTSNE.TSNEEmbedding
     path : str or path-like
     about : dict, optional
         What else is to be kept with the model: text, numbers, arrays. `read` returns it.
@@ -85,10 +85,12 @@ def save(model, path, about: dict | None = None) -> None:
     if not is_estimator(type(model)):
         raise ValueError(
             f"model: a {type(model).__name__} cannot be saved. A file is for FinslerUMAP, "
-            "FinslerTSNE and FinslerMDS themselves, not for classes derived from them."
+            "FinslerTSNE, FinslerMDS and AlignedFinslerUMAP themselves, not for classes derived "
+            "from them."
         )
     if hasattr(model, "fit"):
-        check_is_fitted(model, "graph_" if hasattr(model, "graph_") else "embedding_")
+        kept = (name for name in ("graph_", "models_") if hasattr(model, name))
+        check_is_fitted(model, next(kept, "embedding_"))
     with replaced(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         checksums: dict[str, str] = {}
 

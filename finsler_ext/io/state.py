@@ -35,6 +35,7 @@ __all__ = ["class_named", "get_state", "is_estimator", "name_in_files", "set_sta
 
 # What save takes and load returns, and the modules that declare them; importing takes seconds.
 ESTIMATORS = {
+    "AlignedFinslerUMAP": "finsler_ext.aligned",
     "FinslerMDS": "finsler_ext.mds.estimator",
     "FinslerTSNE": "finsler_ext.tsne.estimator",
     "FinslerUMAP": "finsler_ext.umap.estimator",
@@ -172,6 +173,24 @@ def _umap(cls: type, state: dict[str, Any]) -> Any:
     return made
 
 
+def _series_state(series) -> dict[str, Any]:
+    """The maps are those of the models; of the estimator only the parameters count."""
+    given = series.estimator
+    parameters = None if given is None else given.get_params(deep=False)
+    kept = {name: value for name, value in vars(series).items() if name != "embeddings_"}
+    return {**kept, "estimator": parameters}
+
+
+def _series(cls: Any, state: dict[str, Any]) -> Any:
+    from finsler_ext.umap.estimator import FinslerUMAP
+
+    given = state["estimator"]
+    made = cls(None if given is None else FinslerUMAP(**given))
+    vars(made).update({name: value for name, value in state.items() if name != "estimator"})
+    made.embeddings_ = [model.embedding_ for model in made.models_]
+    return made
+
+
 def named_metric(metric: str, is_sparse: bool) -> tuple[Any, Any]:
     """umap-learn's compiled distance of a name, and the one with its gradient or None."""
     import pynndescent.distances
@@ -260,6 +279,7 @@ def _search(cls: type, state: dict[str, Any]) -> Any:
 
 # How to take objects of a class apart, and how to put them together.
 _HOOKS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[Any, dict[str, Any]], Any]]] = {
+    "finsler_ext.AlignedFinslerUMAP": (_series_state, _series),
     "finsler_ext.FinslerMDS": (_estimator_state, _estimator),
     "finsler_ext.OpenFinslerTSNE": (_estimator_state, _estimator),
     "finsler_ext.FinslerUMAP": (_estimator_state, _umap),

@@ -358,7 +358,11 @@ def normalised(P):
 # See `finsler_ext.tsne.affinity` for what they share.
 
 
-@saved(AFFINITIES, perplexity=number("(0, inf)") | listed(number("(0, inf)")) | array("f8 i8", "p"))
+@saved(
+    AFFINITIES,
+    relations=_check_scales,
+    perplexity=number("(0, inf)") | listed(number("(0, inf)")) | array("f8 i8", "p"),
+)
 class DirectedPerplexity(DirectedAffinities):
     """p_{j|i}/N of a given perplexity, openTSNE's PerplexityBasedNN without its averaging.
 

@@ -185,6 +185,9 @@ def check_fitted(state: dict) -> None:
         rows = state.get("_unique_inverse_", slice(None))
         if np.isnan(state["embedding_"][joined[rows]]).any():
             raise ValueError("FinslerUMAP.embedding_ has no place for a point with neighbours")
+        rising = state.get("height_") == POTENTIAL and "potential_" in state
+        if rising and np.isnan(state["potential_"][joined[rows]]).any():
+            raise ValueError("FinslerUMAP.potential_ is nan for a point with neighbours")
     elif state["_n_features_out"] != state["graph_"].shape[1]:
         raise ValueError("FinslerUMAP._n_features_out is not the number of columns")
 

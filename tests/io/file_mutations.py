@@ -1,8 +1,10 @@
 """Files with one thing wrong: every array and every number of every kind of model, one at a time.
 
-Checksums are redone, so that nothing but the meaning of a file can be wrong. Mutations are hostile
-where no model could hold the value (wrong shape or type, nan, indices that point nowhere) and
-plausible where it is another value of the same kind: such a file is another model.
+Checksums are redone, so that nothing but the meaning of a file can be wrong. A mutation is hostile
+if it changes the shape or the type of an array or the type of a number, puts nan, an infinity or an
+index outside the data in place of a finite value, or −1 in place of a number that is never negative
+(all but those in SIGNED). It is plausible otherwise: such a file is another model. A silent
+difference is a hostile file that loads and gives other places; a raw error is any but ValueError.
 
     python -m tests.io.file_mutations            # all of them, and the counts
     python -m tests.io.file_mutations 4 umap mds  # every fourth, of these kinds of models
@@ -23,14 +25,18 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse
 
 # Seconds after which reading a file and placing four rows counts as a hang.
 PATIENCE = 120
+# Numbers of either sign: of these, −1 is another value.
+SIGNED = ("slope", "constant")
 NAN, INF = {"is": "float", "value": "nan"}, {"is": "float", "value": "inf"}
 
 
@@ -63,9 +69,30 @@ def digraph(n=40):
     return edges + scipy.sparse.diags_array(np.ones(n - 1), offsets=1).tocsr()
 
 
+class Series:
+    """Fits the same rows twice, the second time with a few of them moved."""
+
+    def __init__(self, series):
+        self.series = series
+
+    def fit(self, X):
+        return self.series.fit(
+            [X, np.vstack([X[:50], X[50:] + 1])], relations=[{i: i for i in range(50)}]
+        )
+
+
+class Combined:
+    def __init__(self, left, right):
+        self.left, self.right = left, right
+
+    def fit(self, X):
+        return self.left.fit(X) + self.right.fit(X)
+
+
 def kinds() -> dict[str, tuple]:
-    """Name: model, what it is fitted to, new rows, keywords of transform."""
-    from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+    """Name: model, what it is fitted to, new rows, keywords of transform (None: it has none)."""
+    from finsler_ext import AlignedFinslerUMAP, FinslerMDS, FinslerTSNE, FinslerUMAP
+    from finsler_ext.tsne.opentsne import OpenFinslerTSNE
 
     def umap(**kwds):
         return FinslerUMAP(**({"n_epochs": 15, "random_state": 0, "n_neighbors": 8} | kwds))
@@ -113,6 +140,13 @@ def kinds() -> dict[str, tuple]:
         "mds directed": (mds(metric="precomputed"), D, D[:4] + 0.01, ways),
         "mds ordinal": (mds(metric="precomputed", scaling="ordinal"), D, D[:4] + 0.01, ways),
         "mds interval": (mds(metric="precomputed", scaling="interval"), D, D[:4] + 0.01, ways),
+        "umap combined": (Combined(umap(), umap(metric="manhattan")), X, new, None),
+        "series": (Series(AlignedFinslerUMAP(umap())), X, new, {}),
+        "opentsne": (
+            OpenFinslerTSNE(n_iter=10, early_exaggeration_iter=10, perplexity=6, random_state=0),
+            X, new, few,
+        ),
+        "mds pivots": (mds(metric="precomputed"), digraph(), edges, {"incoming": edges}),
     }  # fmt: skip
 
 
@@ -121,9 +155,15 @@ def result(path, new, keywords) -> tuple:
     from finsler_ext import load
 
     model = load(path)
+    places = getattr(model, "embeddings_", None) or [getattr(model, "embedding_", np.empty(0))]
+    if isinstance(model, np.ndarray):
+        places = [model]
+    places = np.concatenate([np.array(part) for part in places])  # openTSNE's transform moves them
+    if keywords is None:
+        return np.empty(0), places
     placed = model.transform(new, **keywords)
     placed = placed.toarray() if scipy.sparse.issparse(placed) else np.asarray(placed)
-    return placed, np.asarray(getattr(model, "embedding_", np.empty(0)))
+    return placed, places
 
 
 # ------------------------------------------------------------------ mutations
@@ -140,7 +180,7 @@ def mutations(path) -> Iterator[Mutation]:
             where = f"{name} {array.dtype} {array.shape}"
             yield Mutation(where, what, hostile, rewritten(parts, {name: changed}))
     for trail, value in numbers(manifest["model"]):
-        for what, hostile, changed in changed_numbers(value):
+        for what, hostile, changed in changed_numbers(value, trail[-1] in SIGNED):
             other = json.loads(parts["manifest.json"])
             place: Any = other["model"]
             for key in trail[:-1]:
@@ -206,9 +246,10 @@ def numbers(node, trail=()) -> Iterator[tuple[tuple, Any]]:
         yield trail, node
 
 
-def changed_numbers(value) -> Iterator[tuple[str, bool, Any]]:
-    for name, wrong in (("nan", NAN), ("inf", INF), ("text", "x"), ("list", []), ("-1", -1)):
+def changed_numbers(value, signed=False) -> Iterator[tuple[str, bool, Any]]:
+    for name, wrong in (("nan", NAN), ("inf", INF), ("text", "x"), ("list", [])):
         yield name, True, wrong
+    yield "-1", not signed, -1
     yield "True", True, True
     yield "None", False, None
     yield "huge", False, 10**9 if isinstance(value, int) else 1e30
@@ -239,12 +280,27 @@ def rewritten(parts: dict, changed: dict, manifest: dict | None = None) -> bytes
 # ------------------------------------------------------------------ reading them
 
 
+@contextmanager
+def few_pairs(wanted: bool):
+    """Graphs of more than ten nodes are embedded by pivots."""
+    from finsler_ext.mds import distances, estimator, pivots
+
+    with ExitStack() as stack:
+        for module in (distances, estimator, pivots):
+            if wanted and hasattr(module, "ALL_PAIRS"):
+                stack.enter_context(patch.object(module, "ALL_PAIRS", 10))
+        yield
+
+
 def save_kind(name: str, folder: Path) -> Path:
+    from finsler_ext.io import save
+
     path = folder / f"{name.replace(' ', '_')}.finsler"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, data, _, _ = kinds()[name]
-        model.fit(data).save(path)
+        with few_pairs(name == "mds pivots"):
+            save(model.fit(data), path)
     return path
 
 
