@@ -30,6 +30,7 @@ __all__ = [
     "METHODS",
     "EdgePairs",
     "FinslerGradient",
+    "HeldAffinities",
     "attraction",
     "check_dof",
     "choose_method",
@@ -53,20 +54,23 @@ class EdgePairs(NamedTuple):
 
     def values(self, data: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
         """p_ij and p_ji on the pattern."""
-        padded = np.append(data * self.share, 0.0).astype(dtype)
+        padded = np.empty(len(data) + 1, dtype)
+        np.multiply(data, self.share, out=padded[:-1], casting="same_kind")
+        padded[-1] = 0.0
         return padded[self.out_at], padded[self.in_at]
 
 
 def edge_pairs(P: scipy.sparse.csr_matrix) -> EdgePairs:
     """Out- and in-edges of a square matrix of affinities, rows being sources."""
+    whole = np.int32 if P.nnz < np.iinfo(np.int32).max else np.int64
     place = scipy.sparse.csr_array(
-        (np.arange(P.nnz, dtype=np.int64), P.indices, P.indptr), shape=P.shape
+        (np.arange(P.nnz, dtype=whole), P.indices, P.indptr), shape=P.shape
     )
     back = place.tocsc()
     there = back.tocsr()  # rows sorted by column
     indptr = _union_lengths(there.indptr, there.indices, back.indptr, back.indices)
     other = np.empty(indptr[-1], dtype=np.uint32)
-    out_at, in_at = np.full(indptr[-1], -1), np.full(indptr[-1], -1)
+    out_at, in_at = np.full((2, indptr[-1]), -1, dtype=whole)
     _merge(
         there.indptr, there.indices, there.data, back.indptr, back.indices, back.data, indptr,
         other, out_at, in_at,
@@ -126,9 +130,9 @@ def _merge(
 def attraction(
     at: np.ndarray,
     point: np.ndarray,
-    pairs: EdgePairs,
+    pairs: EdgePairs | Edges,
     out: np.ndarray,
-    into: np.ndarray,
+    into: np.ndarray | None,
     *,
     omega_norm: float,
     dof: float,
@@ -145,7 +149,8 @@ def attraction(
     point : array of shape (m, N)
         Places of the others; ``at`` itself unless new points are placed among old ones.
     pairs, out, into
-        Pattern, and p_ij and p_ji on it.
+        Pattern, and p_ij and p_ji on it. Two columns without a drift feel only the sum of both,
+        which may be given as ``out``, ``into`` being None.
     with_cost : bool
         Otherwise the cost is 0; its logarithms take as long as the gradient.
 
@@ -155,16 +160,25 @@ def attraction(
     cost : array of shape (n,)
     """
     m = len(point)
-    in_plane = m == PLANE and omega_norm == 0
-    if m < 3 and not in_plane:
-        at, point = padded(at.T, at.dtype), padded(point.T, point.dtype)
-    gradient = np.empty_like(at)
     cost = np.zeros(at.shape[1])
     constants = kernel_constants(dof, omega_norm, at.dtype)
+    if m == PLANE and omega_norm == 0:
+        # both coordinates of a point side by side: one look-up for an edge
+        place = np.ascontiguousarray(point.T)
+        own = place if at is point else np.ascontiguousarray(at.T)
+        weight = out if into is None else out + into
+        edges = (own, place, pairs.indptr, pairs.other, weight, constants)
+        gradient = np.empty_like(at)
+        run_rows(attract_in_plane, at.shape[1], n_threads, *edges, gradient)
+        if with_cost:
+            run_rows(cost_in_plane, at.shape[1], n_threads, *edges, cost)
+        return gradient, cost
+    if m < 3:
+        at, point = padded(at.T, at.dtype), padded(point.T, point.dtype)
+    gradient = np.empty_like(at)
     edges = (at, point, pairs.indptr, pairs.other, out, into, constants)
     kernel = attract_kernel_3d if len(point) == 3 else attract_kernel
-    attract = attract_in_plane if in_plane else kernel(space.forward)
-    run_rows(attract, at.shape[1], n_threads, *edges, gradient)
+    run_rows(kernel(space.forward), at.shape[1], n_threads, *edges, gradient)
     if with_cost:
         run_rows(cost_kernel(space.forward), at.shape[1], n_threads, *edges, cost)
     return gradient if len(at) == m else gradient[[*range(m - 1), 2]], cost
@@ -174,21 +188,33 @@ def attraction(
 # the compiler keeps a second version of it for arrays that might overlap, which one runs depends
 # on where they lie in memory, and the two differ in the last bits.
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
-def attract_in_plane(start, stop, at, point, indptr, other, out, into, constants, gradient):
+def attract_in_plane(start, stop, at, point, indptr, other, weight, constants, gradient):
     """The gradient of a map of two columns without a drift: F = d, whatever the space."""
     _, inverse_dof, power, one = constants
-    px, py = point[0], point[1]
     scale = (power + power) * inverse_dof
     for i in range(start, stop):
-        x, y = at[0, i], at[1, i]
+        x, y = at[i, 0], at[i, 1]
         gx = gy = one - one
         for e in range(indptr[i], indptr[i + 1]):
-            dx, dy = x - px[other[e]], y - py[other[e]]
-            pull = (out[e] + into[e]) / (one + (dx * dx + dy * dy) * inverse_dof)
+            dx, dy = x - point[other[e], 0], y - point[other[e], 1]
+            pull = weight[e] / (one + (dx * dx + dy * dy) * inverse_dof)
             gx += pull * dx
             gy += pull * dy
         gradient[0, i] = scale * gx
         gradient[1, i] = scale * gy
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def cost_in_plane(start, stop, at, point, indptr, other, weight, constants, cost):
+    """The cost of every row of such a map."""
+    _, inverse_dof, power, _ = constants
+    for i in range(start, stop):
+        x, y = np.float64(at[i, 0]), np.float64(at[i, 1])
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            dx, dy = x - point[other[e], 0], y - point[other[e], 1]
+            total += weight[e] * np.log1p((dx * dx + dy * dy) * inverse_dof)
+        cost[i] = power * total
 
 
 @cache
@@ -278,6 +304,106 @@ def cost_kernel(forward):
             cost[i] = power * total
 
     return sum_cost
+
+
+# Rows near each other in the map lie near each other in memory: most of a row's neighbours are then
+# in the cache. The edges of a row keep their order, so where rows are stored changes no bit.
+
+# Fewer points than this are in the cache anyway.
+SORT_FROM = 20_000
+# Steps after which rows are sorted again: the map changes most at the beginning.
+SORT_AFTER = (30, 120, 300)
+
+
+class HeldAffinities:
+    """Affinities that nobody changes while this lives, exaggerated by a factor beside them.
+
+    Their sums are taken once, and not before every step.
+    """
+
+    def __init__(self, P):
+        self.P, self.factor = P, 1.0
+        self.print = print_of(P)
+
+    def __imul__(self, factor: float) -> HeldAffinities:
+        self.factor *= factor
+        return self
+
+    def __itruediv__(self, factor: float) -> HeldAffinities:
+        self.factor /= factor
+        return self
+
+
+def print_of(P) -> tuple[float, float]:
+    """Two sums by which a change of values is noticed."""
+    return float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
+
+
+class Edges(NamedTuple):
+    """Edges as attraction reads them; row r is point ``order[r]``, or r if order is None."""
+
+    indptr: np.ndarray
+    other: np.ndarray
+    out: np.ndarray
+    into: np.ndarray | None
+    order: np.ndarray | None
+    entropy: float  # Σ p ln p
+
+    def sorted_by(self, position: np.ndarray, n_threads: int) -> Edges:
+        """The same, rows along a curve through the first two columns of a layout."""
+        order = _along_curve(position)
+        if order is None:
+            return self
+        n = len(order)
+        place = np.empty(n, dtype=np.uint32)
+        place[order] = np.arange(n, dtype=np.uint32)
+        source, name = order, place
+        if self.order is not None:
+            source, name = np.empty(n, dtype=np.int64), place[self.order]
+            source[self.order] = np.arange(n)
+            source = source[order]
+        indptr = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.diff(self.indptr)[source], out=indptr[1:])
+        moved = []
+        for values in (self.out, self.into):
+            if values is not None:
+                values, old = np.empty_like(values), values
+                run_rows(_move, n, n_threads, self.indptr, old, source, indptr, values)
+            moved.append(values)
+        other = np.empty_like(self.other)
+        run_rows(_move_named, n, n_threads, self.indptr, self.other, name, source, indptr, other)
+        return Edges(indptr, other, moved[0], moved[1], order, self.entropy)
+
+
+@njit(nogil=True, cache=True)
+def _move(start, stop, indptr, old, source, new_indptr, new):
+    for i in range(start, stop):
+        shift = indptr[source[i]] - new_indptr[i]
+        for e in range(new_indptr[i], new_indptr[i + 1]):
+            new[e] = old[e + shift]
+
+
+@njit(nogil=True, cache=True)
+def _move_named(start, stop, indptr, old, name, source, new_indptr, new):
+    for i in range(start, stop):
+        shift = indptr[source[i]] - new_indptr[i]
+        for e in range(new_indptr[i], new_indptr[i + 1]):
+            new[e] = name[old[e + shift]]
+
+
+def _along_curve(position: np.ndarray) -> np.ndarray | None:
+    """Rows along Morton's curve; None if a place is not finite."""
+    plane = position[:, :2]
+    low, extent = plane.min(axis=0), np.ptp(plane, axis=0)
+    if not np.isfinite(extent).all():
+        return None
+    cell = (plane - low) / np.where(extent > 0, extent, 1.0) * 65535
+    key = np.zeros(len(plane), dtype=np.uint32)
+    for c, bits in enumerate(cell.T.astype(np.uint32)):
+        for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
+            bits = (bits | (bits << np.uint32(shift))) & np.uint32(mask)
+        key |= bits << np.uint32(c)
+    return np.argsort(key, kind="stable")
 
 
 # The Finsler t-SNE objective, in the form that openTSNE's optimiser calls.
@@ -417,10 +543,15 @@ class FinslerGradient:
         self._forget()
 
     def _forget(self) -> None:
-        self._pattern: tuple = (None, None, None)
-        self._values: tuple = (None, None)
-        self._kernels = KernelStore()
         self.used: Counter[str] = Counter()
+        self.forget_edges()
+
+    def forget_edges(self) -> None:
+        """Free the memory of edges and kernels; the next call makes them again."""
+        self._kept: tuple = (None, None, None)
+        self._edges_kept: Edges | None = None
+        self._steps = 0
+        self._kernels = KernelStore()
 
     def __getstate__(self):
         known = SPACES.get(self.space.name) == self.space
@@ -451,18 +582,25 @@ class FinslerGradient:
         method = choose_method(self.method, len(fixed), position.shape[1], self.space)
         dtype = np.float64 if method == "exact" else np.float32
 
+        held = P if isinstance(P, HeldAffinities) else HeldAffinities(P)
+        edges = self._edges(held, fixed, position if partial else None, dtype, n_threads)
+
         point = np.ascontiguousarray(fixed.T, dtype=dtype)
         at = np.ascontiguousarray(position.T, dtype=dtype) if partial else point
         kernel = {"omega_norm": self.omega_norm, "dof": dof, "space": self.space}
-        pairs, out, into = self._edges(P, len(fixed) if partial else None, dtype)
+        stored = point if edges.order is None else point[:, edges.order]
         pull, cost = attraction(
-            at, point, pairs, out, into, **kernel, with_cost=should_eval_error, n_threads=n_threads
-        )
+            at if partial else stored, stored, edges, edges.out, edges.into, **kernel,
+            with_cost=should_eval_error, n_threads=n_threads,
+        )  # fmt: skip
+        if edges.order is not None:
+            pull, moved = np.empty_like(pull), pull
+            pull[:, edges.order] = moved
         targets = at if partial else None
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
-            settings = {**(fft_params or {}), "tight": float(P.data.sum()) > EXAGGERATED}
+            settings = {**(fft_params or {}), "tight": held.factor * held.print[0] > EXAGGERATED}
             plan = self._affordable(plan_grid(whole, **kernel, **settings), len(position))
         if method == "exact":
             value, push = exact_repulsion(point, **kernel, targets=targets, n_threads=n_threads)
@@ -480,10 +618,10 @@ class FinslerGradient:
         value = value.astype(np.float64)
         Z = value if partial else 0.5 * value.sum()
         share = PARTIAL_SHARE if partial else WHOLE_SHARE
-        gradient = (share * (pull.astype(np.float64) + push / Z)).T
+        gradient = (share * (held.factor * pull.astype(np.float64) + push / Z)).T
         error = 0.0
         if should_eval_error:
-            error = _divergence(P, cost, Z, partial)
+            error = _divergence(held, edges.entropy, cost, Z, partial)
         return error, np.ascontiguousarray(gradient)
 
     def _affordable(self, plan: GridPlan | None, n_samples: int) -> GridPlan | None:
@@ -493,20 +631,38 @@ class FinslerGradient:
             most = min(most, GRID_NODES_PER_POINT * n_samples)
         return None if plan is None or plan.size > most else plan
 
-    def _edges(self, P, n_reference, dtype) -> tuple[EdgePairs, np.ndarray, np.ndarray]:
-        """Edge pairs of P; the pattern is kept, values only as long as P's own have not changed.
+    def _edges(self, held: HeldAffinities, fixed, new, dtype, n_threads) -> Edges:
+        """Edges of P, kept as long as its pattern and its values have not changed.
 
-        openTSNE multiplies P in place while it exaggerates.
+        openTSNE multiplies a P that is not held in place while it exaggerates.
         """
-        indices, indptr, pairs = self._pattern
-        if indices is not P.indices or indptr is not P.indptr:
-            pairs = edge_pairs(P) if n_reference is None else edge_pairs_to_new(P, n_reference)
-            self._pattern = (P.indices, P.indptr, pairs)
-            self._values = (None, None)
-        print_of_values = (float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data)), dtype)
-        if self._values[0] != print_of_values:
-            self._values = (print_of_values, pairs.values(P.data, dtype))
-        return (pairs, *self._values[1])
+        P = held.P
+        name = (*held.print, dtype, new is not None)
+        indices, indptr, known = self._kept
+        if indices is not P.indices or indptr is not P.indptr or known != name:
+            self._edges_kept = None  # not both at once
+            pairs = edge_pairs(P) if new is None else edge_pairs_to_new(P, len(fixed))
+            self._edges_kept = _read(pairs, P.data, dtype, self._in_plane(fixed))
+            self._kept, self._steps = (P.indices, P.indptr, name), 0
+        edges = self._edges_kept
+        if new is None and len(fixed) >= SORT_FROM and self._steps in (0, *SORT_AFTER):
+            self._edges_kept = edges = edges.sorted_by(fixed, n_threads)
+        self._steps += 1
+        return edges
+
+    def _in_plane(self, position) -> bool:
+        return position.shape[1] == PLANE and self.omega_norm == 0
+
+
+def _read(pairs: EdgePairs, data, dtype, in_plane: bool) -> Edges:
+    out, into = pairs.values(data, dtype)
+    if in_plane:
+        out += into
+        into = None
+    positive = data[data > 0]
+    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
+    entropy = float(np.einsum("i,i->", positive, np.log(positive)))
+    return Edges(pairs.indptr, pairs.other, out, into, None, entropy)
 
 
 def _by_tree(point, targets, kernel, theta, n_threads):
@@ -520,12 +676,12 @@ def _by_tree(point, targets, kernel, theta, n_threads):
     return value, force[[*range(m - 1), 2]]
 
 
-def _divergence(P, cost, Z, partial) -> float:
-    positive = P.data[P.data > 0]
-    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
-    entropy = float(np.einsum("i,i->", positive, np.log(positive)))
+def _divergence(held: HeldAffinities, entropy, cost, Z, partial) -> float:
+    factor, total = held.factor, held.print[0]
+    entropy += total * float(np.log(factor))
     if partial:
-        weight = np.asarray(P.sum(axis=1)).ravel()
-        return entropy + float(cost.sum()) + float(np.einsum("i,i->", weight, np.log(Z)))
+        weight = np.asarray(held.P.sum(axis=1)).ravel()
+        spread = float(np.einsum("i,i->", weight, np.log(Z)))
+        return factor * (entropy + float(cost.sum()) + spread)
     # an edge shows in the row of its source and in that of its target
-    return entropy + 0.5 * float(cost.sum()) + float(P.data.sum()) * float(np.log(Z))
+    return factor * (entropy + 0.5 * float(cost.sum()) + total * float(np.log(Z)))

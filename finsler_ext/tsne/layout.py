@@ -45,6 +45,7 @@ from finsler_ext.height.axis import rotation_onto_last, turned
 from finsler_ext.height.pins import keep_pins, on_pins
 from finsler_ext.height.start import spectral_map
 from finsler_ext.schema import NONE, array, saved
+from finsler_ext.tsne.gradient import FinslerGradient, HeldAffinities
 from finsler_ext.validation import check_start, large_offset
 
 __all__ = [
@@ -114,14 +115,25 @@ class TsneActs:
         self.graph = self.embedding.affinities.P
         self.pull = partial(edge_pull, dof=self.embedding.gradient_descent_params["dof"])
         self.moves = any(phase.n_iter > 0 for phase in phases)
+        self.held = _held(self.graph, self._gradient)
+
+    @property
+    def _gradient(self):
+        return self.embedding.gradient_descent_params["negative_gradient_method"]
+
+    def forget_edges(self) -> None:
+        """Once nothing moves any more."""
+        _forget_edges(self._gradient)
 
     def settle(self) -> FirstAct:
         """The map alone, without a drift."""
         moving = self.build(self.start[:, :-1], 0.0)
+        gradient = moving.gradient_descent_params["negative_gradient_method"]
         try:
             moving, stopped = _run(moving, self.phases, self.pins)
         finally:
             self.embedding[:, :-1] = moving
+            _forget_edges(gradient)
         return FirstAct(np.array(self.embedding), stopped=stopped)
 
     def release(self, position, omega_norm, *, share):
@@ -129,7 +141,7 @@ class TsneActs:
             return position
         last = self.phases[-1]
         n_iter = min(round(HEIGHT_ITERATIONS * (1.0 + share)), last.n_iter)
-        gradient = self.embedding.gradient_descent_params["negative_gradient_method"]
+        gradient = self._gradient
         self.embedding[:] = position
         self.embedding, _ = _run(
             self.embedding,
@@ -165,7 +177,7 @@ class TsneActs:
         grid = ("n_interpolation_points", "min_num_intervals", "ints_in_interval")
         value, quarter = params["negative_gradient_method"](
             np.asarray(position),
-            self.graph,
+            self.held,
             dof=params["dof"],
             bh_params={"theta": params["theta"]},
             fft_params={name: params[name] for name in grid},
@@ -236,6 +248,7 @@ class TsneLayouts:
         self.first_act = layout.first_act or self.first_act
         acts.embedding[:] = layout.position
         acts.embedding.kl_divergence = layout.loss
+        acts.forget_edges()
         used: Counter[str] = Counter()
         for gradient in self.gradients:
             used += getattr(gradient, "used", Counter())
@@ -359,7 +372,8 @@ KL_EVERY = 25
 class FinslerDescent(gradient_descent):
     """Momentum and gains as in openTSNE. Different are the following points.
 
-    * Exaggeration multiplies P in place; P is put back also after an exception or Ctrl-C.
+    * Exaggeration is a factor beside P. A gradient of the user's is given P itself, multiplied in
+      place; it is put back also after an exception or Ctrl-C.
     * An embedding stopped by a callback carries the KL divergence of that moment.
     * ``verbose`` shows a progress bar with the KL divergence.
     * The Euclidean gradients of openTSNE are refused: they would undo the drift.
@@ -374,12 +388,13 @@ class FinslerDescent(gradient_descent):
                 "Pass a finsler_ext.tsne.gradient.FinslerGradient, or set the method in "
                 "FinslerTSNE(negative_gradient_method=…)."
             )
-        kept = None if exaggeration in (None, 1) else P.data.copy()
+        held = _held(P, objective_function)
+        kept = None if held is not P or exaggeration in (None, 1) else P.data.copy()
         bar = tqdm(total=n_iter, disable=not verbose, desc=_title(exaggeration))
         try:
             return super().__call__(
                 embedding,
-                P,
+                held,
                 n_iter,
                 _Watched(objective_function, bar, exaggeration or 1) if verbose
                 else objective_function,
@@ -394,6 +409,23 @@ class FinslerDescent(gradient_descent):
             bar.close()
             if kept is not None:
                 P.data[:] = kept
+
+
+def _innermost(objective):
+    while hasattr(objective, "objective"):
+        objective = objective.objective
+    return objective
+
+
+def _held(P, objective):
+    """P as our own gradient takes it."""
+    return HeldAffinities(P) if isinstance(_innermost(objective), FinslerGradient) else P
+
+
+def _forget_edges(objective) -> None:
+    objective = _innermost(objective)
+    if isinstance(objective, FinslerGradient):
+        objective.forget_edges()
 
 
 def _title(exaggeration) -> str:
