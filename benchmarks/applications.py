@@ -8,8 +8,8 @@ lineage  Chance that two cells of different stages are in the order of their lin
 flights  Rank correlation of an order with degrees west, for a tenth of the flights left out at
          random, five times.
 
-Intervals are 95 % over 500 bootstrap resamples of the neurons or cells, or the range over five draws.
-Orders without a sign of their own get the better one.
+Intervals are 95 % over 500 bootstrap resamples of the neurons or cells, or the range over five
+draws. Orders without a sign of their own get the better one.
 """
 
 from __future__ import annotations
