@@ -50,3 +50,11 @@ print(f"rank correlation between height and time: {rank:.2f}")
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
 plot_map(model, color=time, label="true time", ax=left)
 plot_map(model, ax=right)
+
+# %%
+# **When this will mislead you.** These cells are simulated. Velocities may point the wrong way for
+# whole groups of cells, and then so does the height. Evidence compares neighbours; it does not know
+# biology. On 739 cells of the mouse pancreas the first step, from ductal cells to those with little
+# Ngn3, is not in the transitions, and scvelo's own pseudotime orders the stages better than the
+# height (``benchmarks/README.md``, Applications). Transition probabilities alone cannot be tested:
+# keep the velocities in the AnnData, so that ``fsc.velocity`` can shuffle them.
