@@ -186,7 +186,8 @@ def _write_names(ax, places, names: list[str], wanted: list[int]) -> None:
     """Names beside their modules, but for those that would cover another."""
     figure = ax.figure
     figure.draw_without_rendering()
-    renderer, taken = figure.canvas.get_renderer(), []
+    renderer = figure.canvas.get_renderer()
+    taken: list[Any] = []
     for i in wanted:
         for across, align in ((4, "left"), (-4, "right")):
             text = ax.annotate(
