@@ -56,6 +56,10 @@ def _run(options, interrupts: Interrupts) -> int:
         from finsler_ext.cli.embed import demo
 
         return demo(options, interrupts)
+    if options.command == "imports":
+        from finsler_ext.cli.imports import imports_command
+
+        return imports_command(options, interrupts)
     if options.dask or options.scheduler:
         from finsler_ext.cli import large
 

@@ -36,6 +36,16 @@ examples:
   finsler-ext embed flowers.csv --label species --save flowers.finsler
   finsler-ext transform flowers.finsler more_flowers.csv --plot more.png
 """
+IMPORTS = """\
+Map and height of the modules of an installed package, by what imports what. A module that imports
+many and is imported by few lies high. Imports that lead up are red in the picture and are listed,
+as are cycles. The package is read by grimp (extra imports) and not run. Imports within functions
+and under TYPE_CHECKING count.
+
+examples:
+  finsler-ext imports sklearn --without tests --plot sklearn.png
+  finsler-ext imports finsler_ext --plot modules.html -o modules.csv
+"""
 PLOT = "picture (png, pdf, svg) or page to explore (html); may be given several times"
 
 
@@ -52,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     _add_transform(
         _command(commands, "transform", "place the rows of a file in a saved model", TRANSFORM)
     )
+    _add_imports(_command(commands, "imports", "the modules of a package as a landscape", IMPORTS))
     return made
 
 
@@ -120,6 +131,22 @@ def _add_transform(transform) -> None:
     )
     transform.set_defaults(sample=None)
     _add_output(transform)
+
+
+def _add_imports(imports) -> None:
+    imports.add_argument("package", metavar="PACKAGE", help="the name that is imported")
+    imports.add_argument(
+        "--without",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="leave modules out that have this word in their dotted name, such as tests",
+    )
+    imports.add_argument("-o", "--output", help="table to write (default PACKAGE_imports.csv)")
+    imports.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
+    imports.add_argument("--seed", type=int, default=0)
+    imports.add_argument("--threads", type=int, default=-1, help="default: all")
+    _add_verbosity(imports)
 
 
 def _add_columns(command) -> None:

@@ -13,6 +13,7 @@ const data = JSON.parse($("data").textContent);
 const place = unpack(data.positions, Float32Array), height = unpack(data.height, Float64Array);
 const rows = unpack(data.rows, Int32Array), n = rows.length;
 for (const c of data.colors) c.values = unpack(c.values, c.names ? Int32Array : Float64Array);
+const ends = unpack(data.lines, Int32Array);
 const canvas = document.createElement("canvas");
 const FLAT = canvas.getContext("webgl2") || canvas.getContext("webgl") ? "scattergl" : "scatter";
 const view = {tilt: 0, turn: 0, lift: data.magnify, solid: false, color: data.start, drag: "pan"};
@@ -126,6 +127,15 @@ function trace(group) {
     }),
   };
 }
+// Lines that were asked for, after the dots, with a gap after every second end.
+function lines() {
+  if (!ends.length || turning) return [];
+  const found = view.solid ? solid([...ends]) : project([...ends]);
+  const gaps = v => Array.from(v).flatMap((c, k) => k % 2 ? [c, null] : [c]);
+  for (const axis of ["x", "y", "z"]) if (found[axis]) found[axis] = gaps(found[axis]);
+  return [{...found, mode: "lines", line: {color: "#d62728", width: 1}, opacity: 0.6,
+    hoverinfo: "skip", showlegend: false, connectgaps: false}];
+}
 function layout() {
   const color = data.colors[view.color];
   const beside = wide() ? {y: 0.5} : {orientation: "h", y: -0.02, maxheight: 0.25};
@@ -161,7 +171,7 @@ let waiting = null;
 function draw() {
   return waiting ??= new Promise(done => requestAnimationFrame(() => {
     waiting = null; drawn = groups();
-    done(Plotly.react("plot", drawn.map(trace), layout(), config));
+    done(Plotly.react("plot", [...drawn.map(trace), ...lines()], layout(), config));
   }));
 }
 

@@ -37,6 +37,7 @@ def explore(
     hover=None,
     title: str = "Finsler embedding",
     height_label: str | None = None,
+    lines=None,
 ) -> Path:
     """Write a stand-alone page that shows map and side view; it needs no network.
 
@@ -60,6 +61,8 @@ def explore(
     title : str
     height_label : str, optional
         What the height means, in the words of the data; as in `plot_map`.
+    lines : array of shape (k, 2), optional
+        Pairs of rows to join by a red line.
 
     Returns
     -------
@@ -97,6 +100,7 @@ def explore(
         "positions": _packed(_unit_cube(shown), np.float32),
         "height": _packed(shown.height),
         "rows": _packed(shown.rows, np.int32),
+        "lines": _packed(_line_ends(lines, shown), np.int32),
         "colors": [_coloring(color) for color in colors],
         "hover": [
             {"name": name, "values": [str(v) for v in values]}
@@ -153,6 +157,17 @@ def _unit_cube(shown: Shown) -> np.ndarray:
     places = np.column_stack([shown.plane, shown.height])
     places = places - (places.max(axis=0) + places.min(axis=0)) / 2
     return places / max(np.abs(places).max(), np.finfo(np.float32).tiny)
+
+
+def _line_ends(lines, shown: Shown) -> np.ndarray:
+    """Places among the rows shown of both ends of each line, without lines to hidden rows."""
+    pairs = np.asarray([] if lines is None else lines, dtype=np.int64).reshape(-1, 2)
+    if pairs.size and (pairs.min() < 0 or pairs.max() >= shown.n_given):
+        raise ValueError(f"explore: lines must be pairs of rows from 0 to {shown.n_given - 1}.")
+    place = np.full(shown.n_given, -1)
+    place[shown.rows] = np.arange(len(shown.rows))
+    ends = place[pairs]
+    return ends[(ends >= 0).all(axis=1)].ravel()
 
 
 def _columns(given, name: str, shown: Shown) -> list[tuple[str, np.ndarray]]:
