@@ -86,7 +86,7 @@ def scores(N: str) -> dict[str, Field]:
     }
 
 
-class FinslerEstimator(ClassNamePrefixFeaturesOutMixin):
+class FinslerEstimator:
     """Mixin of FinslerUMAP, FinslerTSNE and FinslerMDS.
 
     ``_validate`` returns what ``_construct`` makes a problem of; ``_asymmetry`` says what the
@@ -187,8 +187,8 @@ class FinslerEstimator(ClassNamePrefixFeaturesOutMixin):
         shown = self.omega_norm_ > 0 and getattr(self, "affinity", None) == "directed"
         if asked and shown and not self.asymmetry_.is_directed:
             warn(
-                "n_components=2: one of the two columns is the height, and the map has one. For two "
-                "map columns use n_components=3, with output='map' if nothing else is to be "
+                "n_components=2: one of the two columns is the height, and the map has one. For "
+                "two map columns use n_components=3, with output='map' if nothing else is to be "
                 "returned; height='free' keeps two columns without this note."
             )
 
@@ -202,7 +202,7 @@ class FinslerEstimator(ClassNamePrefixFeaturesOutMixin):
         For example finslerumap_map0, finslerumap_map1 and finslerumap_height. Without a drift, and
         with ``output="map"``, all columns are of the map.
         """
-        plain = super().get_feature_names_out(input_features)
+        plain = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
         if getattr(self, "transform_mode", "embedding") != "embedding":
             return plain
         prefix = type(self).__name__.lower()
