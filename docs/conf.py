@@ -22,7 +22,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "examples"]
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "substitution"]
+myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 nitpicky = False
 
@@ -43,6 +44,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "plot_gallery": True,
+    "capture_repr": (),  # no <Axes: ...> at the end of a page
 }
 
 # Pages

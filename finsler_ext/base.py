@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from finsler_ext._threads import plain_interrupt
 from finsler_ext._warn import warn
@@ -27,6 +28,7 @@ from finsler_ext.evidence import (
     potential_error,
 )
 from finsler_ext.geometry import Space, find_space
+from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
 from finsler_ext.metrics import density_height
 from finsler_ext.schema import (
@@ -45,6 +47,8 @@ from finsler_ext.schema import (
 )
 from finsler_ext.validation import refuse_diverged
 
+# What `transform` returns: all columns of the embedding, or those of the map.
+ALL, MAP = "all", "map"
 # Stands for a drift that is not known yet; no layout is made with it.
 ANY_DRIFT = 0.25
 
@@ -93,6 +97,8 @@ class FinslerEstimator:
     """
 
     omega_norm: Any
+    n_components: Any
+    output: Any = ALL
     space: Any
     verbose: Any
     asymmetry_: Asymmetry
@@ -112,7 +118,7 @@ class FinslerEstimator:
     # What each parameter may be.
     _parameters: dict[str, Field]
     # Those that `transform` reads as they are; of all others it uses what the fit used.
-    _free_after_fit: frozenset[str] = frozenset({"n_jobs", "verbose"})
+    _free_after_fit: frozenset[str] = frozenset({"n_jobs", "output", "verbose"})
     _fitted_params: dict[str, Any]
     # Whether a first fit keeps what was reached when Ctrl-C stops it, as openTSNE does.
     _keeps_interrupted = False
@@ -120,6 +126,11 @@ class FinslerEstimator:
     def _fit(self, X, **given) -> None:
         """Fit a copy and take over its attributes; those of an earlier fit go."""
         check_parameters(self)
+        if self.output == MAP and self.n_components == 1:
+            raise ValueError(
+                "output='map' leaves out the last column, and n_components=1 has no other. Use "
+                "n_components=2 or more."
+            )
         draft = copy(self)
         stale = vars(self).get("_fitted_names", frozenset())
         for name in stale:
@@ -169,7 +180,40 @@ class FinslerEstimator:
         if potential is None:
             n = len(self.embedding_)
             self.potential_, self.potential_component_ = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self._warn_of_two_columns()
         self.asymmetry_.forget()
+
+    def _warn_of_two_columns(self) -> None:
+        """Where UMAP has two map columns and this model has one; height= says it is meant."""
+        asked = getattr(self, "height", None) == "auto" and self.n_components == 2
+        shown = self.omega_norm_ > 0 and getattr(self, "affinity", None) == "directed"
+        if asked and shown and not self.asymmetry_.is_directed:
+            warn(
+                "n_components=2: one of the two columns is the height, and the map has one. For "
+                "two map columns use n_components=3, with output='map' if nothing else is to be "
+                "returned; height='free' keeps two columns without this note."
+            )
+
+    def _returned(self, embedding):
+        """What `fit_transform` and `transform` return of it."""
+        return map_columns(embedding) if self.output == MAP else embedding
+
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+        """Names of the columns that `transform` returns.
+
+        For example finslerumap_map0, finslerumap_map1 and finslerumap_height. Without a drift, and
+        with ``output="map"``, all columns are of the map.
+        """
+        plain = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
+        if getattr(self, "transform_mode", "embedding") != "embedding":
+            return plain
+        prefix = type(self).__name__.lower()
+        names = [f"{prefix}_map{k}" for k in range(len(plain))]
+        if self.output == MAP:
+            names.pop()
+        elif self.omega_norm_ > 0 and self.n_components in ("auto", len(plain)):
+            names[-1] = f"{prefix}_height"
+        return np.asarray(names, dtype=object)
 
     def _validate(self, *given: Any, **named: Any) -> Any:
         raise NotImplementedError

@@ -51,6 +51,9 @@ def test_the_examples_run(mark, code, capsys, tmp_path, monkeypatch):
         assert (tmp_path / "iris.html").stat().st_size > 10_000
     elif mark == "example: potential":
         assert names["found"].values.argmin() == 3  # the sea
+    elif mark == "example: pipeline":
+        assert names["plane"].shape == (150, 2)
+        assert names["search"].best_score_ > 0.8
     elif mark == "example: plane":
         assert names["plane"].embedding_.shape == (150, 2)
     else:

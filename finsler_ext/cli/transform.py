@@ -109,7 +109,7 @@ def _prepared(model, about: dict, known: list[str] | None, table: Table, source:
 def _use_threads(model, n_jobs: int) -> None:
     from finsler_ext._threads import resolve_n_jobs
 
-    model.set_params(n_jobs=n_jobs)
+    model.set_params(n_jobs=n_jobs, output="all")
     if hasattr(model, "_n_threads"):
         model._n_threads = resolve_n_jobs(n_jobs)
 

@@ -259,7 +259,7 @@ def transform(model, X, **options) -> Any:
     if not is_collection(X):
         raise ValueError(f"X must be a Dask array or data frame, got a {type(X).__name__}.")
     held = dask.delayed(single_threaded(model), traverse=False)
-    dtype, n_columns = output_dtype(model), model.embedding_.shape[1]
+    dtype, n_columns = output_dtype(model), len(model.get_feature_names_out())
     if hasattr(X, "columns"):
         import pandas as pd
 
@@ -275,7 +275,7 @@ def transform_block(block, model, columns: list | None = None, **options) -> np.
     """The embedding of one block of new rows."""
     rows = matrix_of(block, columns)
     if len(rows) == 0:
-        return np.empty((0, model.embedding_.shape[1]), dtype=output_dtype(model))
+        return np.empty((0, len(model.get_feature_names_out())), dtype=output_dtype(model))
     with without_foreign("feature names"):
         return np.asarray(model.transform(rows, **options))
 

@@ -93,7 +93,7 @@ def write_embedding(
     """
     kind = format_of(path, OUTPUTS)
     names = list(model.get_feature_names_out()) if names is None else list(names)
-    shape = (blocks.n_rows, model.embedding_.shape[1])
+    shape = (blocks.n_rows, len(names))
     found = _known(model, blocks, label, runner) if known else _found(model, blocks, label, runner)
     at = 0
     with _WRITERS[kind](path, shape, output_dtype(model), names, label_name or label) as write:
@@ -119,7 +119,7 @@ def _known(model, blocks: Blocks, label, runner: Runner) -> Iterator[tuple]:
     """The same of the rows a model was fitted to; only their labels have to be read."""
     import dask
 
-    embedding, at = np.asarray(model.embedding_), blocks.starts
+    embedding, at = np.asarray(model._returned(model.embedding_)), blocks.starts
     if label is None:
         labels: Any = iter([None] * len(blocks.tasks))
     else:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -108,6 +108,7 @@ PARAMETERS = {
     "n_jobs": JOBS,
     "verbose": VERBOSE,
     "space": SPACE,
+    "output": one_of("all", "map"),
 }
 PAIRS = array("f4 f8", "n n", "[0, inf]", nan=True) | sparse("f4 f8", "n n", "[0, inf)")
 # Attributes of a fitted model, as files hold them.
@@ -167,9 +168,7 @@ class Problem(NamedTuple):
 
 
 @saved({**PARAMETERS, **FITTED}, relations=check_fitted)
-class FinslerMDS(
-    FinslerEstimator, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -247,6 +246,9 @@ class FinslerMDS(
         columns on and 1 in two, where the height is an axis of the map and plain stress finds the
         drift of travel times. With ``scaling="ordinal"``, weights that differ between the
         directions, and spaces other than "randers", "auto" and None are 1.
+    output : {"all", "map"}, default="all"
+        What `transform` and `fit_transform` return: all columns, or those of the map alone, one
+        fewer than ``n_components``. ``embedding_`` has all columns.
     random_state : int, RandomState or None
     n_jobs : int, default=-1
         Threads, -1 for all; the result does not depend on them.
@@ -342,6 +344,7 @@ class FinslerMDS(
         verbose=False,
         space="randers",
         skew_weight=None,
+        output="all",
     ):
         self.n_components = n_components
         self.omega_norm = omega_norm
@@ -363,6 +366,7 @@ class FinslerMDS(
         self.verbose = verbose
         self.space = space
         self.skew_weight = skew_weight
+        self.output = output
 
     def fit(self, X, y=None, *, weights=None):
         """Embed X.
@@ -454,7 +458,9 @@ class FinslerMDS(
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
         self.fit(X, y, weights=weights)
-        return self.transform(X) if is_collection(X) else named_output(self, self.embedding_)
+        if is_collection(X):
+            return self.transform(X)
+        return named_output(self, self._returned(self.embedding_))
 
     @plain_interrupt()
     def transform(self, X, *, incoming=None, local_scale=None):
@@ -508,7 +514,7 @@ class FinslerMDS(
             model._space(),
             model.skew_weight_,
         )
-        return placed.astype(model.embedding_.dtype, copy=False)
+        return self._returned(placed.astype(model.embedding_.dtype, copy=False))
 
     def _chooses_columns(self) -> bool:
         return isinstance(self.n_components, str) and self.n_components == "auto"

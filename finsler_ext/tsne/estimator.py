@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 from openTSNE.initialization import median
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext._threads import plain_interrupt
@@ -34,7 +34,7 @@ TRANSFORM = {
 
 
 @saved({**PARAMETERS, **FITTED}, relations=check_fitted)
-class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OpenFinslerTSNE):
+class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     """t-SNE on directed affinities, embedded in a canonical Randers space.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
@@ -85,6 +85,9 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OpenFinsler
         How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½, and the repulsion is summed over
         all pairs.
+    output : {"all", "map"}, default="all"
+        What `transform` and `fit_transform` return: all columns, or those of the map alone, one
+        fewer than ``n_components``. ``embedding_`` has all columns.
     affinity : {"directed", "harmonic", "symmetrized"}, default="directed"
         Affinities as above, or one of two symmetric controls: one scale per edge, the harmonic
         mean of both ends; or openTSNE's own average.
@@ -215,7 +218,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OpenFinsler
         self.fit(X, affinities=affinities, initialization=initialization, pinned=pinned)
         if is_collection(X):
             return self.transform(X)
-        return named_output(self, np.array(self.embedding_))
+        return named_output(self, self._returned(np.array(self.embedding_)))
 
     @plain_interrupt()
     def transform(
@@ -290,7 +293,7 @@ class FinslerTSNE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OpenFinsler
         share = height_share(self.height_, self.omega_norm_)
         placed = self.embedding_.partial(start, P, share)
         placed.optimize(max_step_norm=None, inplace=True, **descent)
-        return np.array(placed)
+        return self._returned(np.array(placed))
 
     def _new_heights(self, X, P, distances, local_scale, perplexity):
         """Heights of new points by the law of the fit, h = β φ + constant; nan if there is none.

@@ -167,11 +167,11 @@ def attraction(
         place = np.ascontiguousarray(point.T)
         own = place if at is point else np.ascontiguousarray(at.T)
         weight = out if into is None else out + into
-        edges = (own, place, pairs.indptr, pairs.other, weight, constants)
+        flat = (own, place, pairs.indptr, pairs.other, weight, constants)
         gradient = np.empty_like(at)
-        run_rows(attract_in_plane, at.shape[1], n_threads, *edges, gradient)
+        run_rows(attract_in_plane, at.shape[1], n_threads, *flat, gradient)
         if with_cost:
-            run_rows(cost_in_plane, at.shape[1], n_threads, *edges, cost)
+            run_rows(cost_in_plane, at.shape[1], n_threads, *flat, cost)
         return gradient, cost
     if m < 3:
         at, point = padded(at.T, at.dtype), padded(point.T, point.dtype)
@@ -364,15 +364,15 @@ class Edges(NamedTuple):
             source = source[order]
         indptr = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.diff(self.indptr)[source], out=indptr[1:])
-        moved = []
-        for values in (self.out, self.into):
-            if values is not None:
-                values, old = np.empty_like(values), values
-                run_rows(_move, n, n_threads, self.indptr, old, source, indptr, values)
-            moved.append(values)
+        out = np.empty_like(self.out)
+        run_rows(_move, n, n_threads, self.indptr, self.out, source, indptr, out)
+        into = None
+        if self.into is not None:
+            into = np.empty_like(self.into)
+            run_rows(_move, n, n_threads, self.indptr, self.into, source, indptr, into)
         other = np.empty_like(self.other)
         run_rows(_move_named, n, n_threads, self.indptr, self.other, name, source, indptr, other)
-        return Edges(indptr, other, moved[0], moved[1], order, self.entropy)
+        return Edges(indptr, other, out, into, order, self.entropy)
 
 
 @njit(nogil=True, cache=True)
@@ -639,12 +639,13 @@ class FinslerGradient:
         P = held.P
         name = (*held.print, dtype, new is not None)
         indices, indptr, known = self._kept
-        if indices is not P.indices or indptr is not P.indptr or known != name:
-            self._edges_kept = None  # not both at once
-            pairs = edge_pairs(P) if new is None else edge_pairs_to_new(P, len(fixed))
-            self._edges_kept = _read(pairs, P.data, dtype, self._in_plane(fixed))
-            self._kept, self._steps = (P.indices, P.indptr, name), 0
         edges = self._edges_kept
+        if edges is None or indices is not P.indices or indptr is not P.indptr or known != name:
+            edges = self._edges_kept = None  # not both at once
+            pairs = edge_pairs(P) if new is None else edge_pairs_to_new(P, len(fixed))
+            edges = _read(pairs, P.data, dtype, self._in_plane(fixed))
+            self._kept, self._steps = (P.indices, P.indptr, name), 0
+        self._edges_kept = edges
         if new is None and len(fixed) >= SORT_FROM and self._steps in (0, *SORT_AFTER):
             self._edges_kept = edges = edges.sorted_by(fixed, n_threads)
         self._steps += 1
@@ -658,11 +659,10 @@ def _read(pairs: EdgePairs, data, dtype, in_plane: bool) -> Edges:
     out, into = pairs.values(data, dtype)
     if in_plane:
         out += into
-        into = None
     positive = data[data > 0]
     # Sums of einsum do not depend on the number of threads, as those of BLAS do.
     entropy = float(np.einsum("i,i->", positive, np.log(positive)))
-    return Edges(pairs.indptr, pairs.other, out, into, None, entropy)
+    return Edges(pairs.indptr, pairs.other, out, None if in_plane else into, None, entropy)
 
 
 def _by_tree(point, targets, kernel, theta, n_threads):

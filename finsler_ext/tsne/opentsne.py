@@ -137,6 +137,7 @@ PARAMETERS = {
     "local_scale": SCALE,
     "height": one_of(*HEIGHTS),
     "space": SPACE,
+    "output": one_of("all", "map"),
 }
 # Attributes of a fitted model, as files hold them.
 FITTED = scores("n") | {
@@ -219,7 +220,9 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     """
 
     _parameters = PARAMETERS
-    _free_after_fit = frozenset({"n_jobs", "verbose", "callbacks", "callbacks_every_iters"})
+    _free_after_fit = frozenset(
+        {"n_jobs", "output", "verbose", "callbacks", "callbacks_every_iters"}
+    )
     _keeps_interrupted = True
 
     @_known_names
@@ -258,6 +261,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         local_scale=None,
         height="auto",
         space="randers",
+        output="all",
     ):
         given = dict(locals())
         for name in self._get_param_names():

@@ -14,7 +14,13 @@ from umap.utils import ts
 
 from finsler_ext._threads import one_blas_thread, plain_interrupt, resolve_n_jobs
 from finsler_ext.asymmetry import NONE, Asymmetry, SkewFidelity
-from finsler_ext.base import FinslerEstimator, fit_collection, is_collection, transform_collection
+from finsler_ext.base import (
+    ALL,
+    FinslerEstimator,
+    fit_collection,
+    is_collection,
+    transform_collection,
+)
 from finsler_ext.directed.read import as_matrix, named_output
 from finsler_ext.directed.symmetry import gradient_share
 from finsler_ext.evidence import Evidence
@@ -102,6 +108,9 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     space : {"randers", "matsumoto"} or Space, default="randers"
         How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
+    output : {"all", "map"}, default="all"
+        What `transform` and `fit_transform` return: all columns, or those of the map alone, one
+        fewer than ``n_components``. ``embedding_`` has all columns.
     affinity : {"directed", "harmonic", "fuzzy_union"}, default="directed"
         Memberships as above, or one of two symmetric controls: one scale per edge, the
         harmonic mean of both ends; or umap-learn's own fuzzy union.
@@ -183,7 +192,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     _parameters = PARAMETERS
     _free_after_fit = frozenset(
-        {"n_jobs", "verbose", "tqdm_kwds", "transform_seed", "transform_mode"}
+        {"n_jobs", "output", "verbose", "tqdm_kwds", "transform_seed", "transform_mode"}
     )
     _descent = UmapDescent
     # How the data were moved and scaled; fit replaces it for data that float32 cannot hold.
@@ -236,6 +245,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         local_scale=None,
         height="auto",
         space="randers",
+        output="all",
     ):
         given = dict(locals())
         for name, value in given.items():
@@ -297,7 +307,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             return self.transform(X)
         if self.transform_mode != "embedding":
             return self.graph_
-        return named_output(self, self.embedding_)
+        return named_output(self, self._returned(self.embedding_))
 
     @plain_interrupt()
     def transform(self, X, ensure_all_finite=True, *, local_scale=None, incoming=None):
@@ -322,16 +332,17 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
         Returns
         -------
-        array of shape (n_new, n_components); nan for points without any neighbour. With
-        ``transform_mode="graph"``, memberships of shape (n_new, n_samples).
+        array of shape (n_new, n_components), one column fewer with ``output="map"``; nan for points
+        without any neighbour. With ``transform_mode="graph"``, memberships of shape (n_new, n_samples).
         """
         check_is_fitted(self, "graph_")
         if is_collection(X):
             return transform_collection(self, X, local_scale=local_scale, incoming=incoming)
         model = self._with_fitted_params()
-        return transform_rows(
+        placed = transform_rows(
             model, X, ensure_all_finite, local_scale=local_scale, incoming=incoming
         )
+        return self._returned(placed) if self.transform_mode == "embedding" else placed
 
     def update(self, X, ensure_all_finite=True, *, local_scale=None, pinned=None):
         """Add rows to the training data and embed all of them, from the present map.
@@ -374,12 +385,12 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     def map_plane(self):
         """This model with the map columns as its embedding, e.g. for ``umap.plot``.
 
-        It shares its data with this model and cannot transform.
+        It shares its data with this model and cannot transform; ``output="map"`` can.
         """
         check_is_fitted(self, "embedding_")
         plane = copy(self)
         plane.embedding_ = map_columns(self.embedding_)
-        plane._n_features_out = plane.embedding_.shape[1]
+        plane._n_features_out, plane.output = plane.embedding_.shape[1], ALL
         return plane
 
     def __add__(self, other):

@@ -105,6 +105,7 @@ PARAMETERS = {
     "local_scale": SCALE,
     "height": one_of(*HEIGHTS),
     "space": SPACE,
+    "output": one_of("all", "map"),
 }
 # Attributes of a fitted model, as files hold them: n rows of the graph, N of the data (more with
 # unique=True), d features, m columns.
