@@ -5,8 +5,9 @@
     python -m benchmarks.last_column free --data-dir DIR        # height="free", the paper's rules
     python -m benchmarks.last_column components --data-dir DIR  # 2, 4, 5, 10 and 50 columns
 
-Every run is a line of benchmarks/results/last_column.csv; runs found there are not repeated, and
-each command ends with its tables. Methods of a data set and seed share one neighbour graph.
+Runs are kept in benchmarks/results/last_column.csv with the commit they were made with; those
+found there are not repeated, and each command ends with its tables. Methods of a data set and seed
+share one neighbour graph.
 
 Held out (the clean protocol): rows are divided at random into halves A and B; neighbours, scales,
 graph and layout come from A alone. Heights of A are scored by Spearman correlation over the
@@ -16,10 +17,11 @@ neighbour pairs of A, both orientations, with the log of the mean distance to 14
 from __future__ import annotations
 
 import argparse
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -108,13 +110,21 @@ def scores_of(problem: Problem, knn, Y, prefix: str = "") -> dict[str, float]:
     return {prefix + score: value for score, value in found.items()}
 
 
+@cache
+def commit() -> str:
+    """The commit the runs are made with, their note in the ledger."""
+    command = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def run(ledger: Ledger, data: str, method: str, seed: int, scores: Callable, *given, **options):
     """Scores of one run, unless it is in the ledger."""
     if ledger.has(data, method, seed):
         return
     started = time.perf_counter()
     found = scores(*given, seed=seed, **options)
-    ledger.add(data, method, seed, found | {"seconds": time.perf_counter() - started})
+    found |= {"seconds": time.perf_counter() - started}
+    ledger.add(data, method, seed, found, note=commit())
     short = {score: round(float(value), 3) for score, value in found.items()}
     print(data, method, seed, short, flush=True)
 
