@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from finsler_ext._threads import plain_interrupt
 from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.directed.symmetry import is_symmetric
@@ -136,7 +137,8 @@ class FinslerEstimator:
             vars(draft).pop(name, None)
         before = set(vars(draft))
         try:
-            draft._run(draft._validate(X, **given))
+            with plain_interrupt():
+                draft._run(draft._validate(X, **given))
         except Exception:
             raise
         except BaseException:

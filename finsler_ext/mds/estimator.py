@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from finsler_ext._threads import resolve_n_jobs
+from finsler_ext._threads import plain_interrupt, resolve_n_jobs
 from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.base import (
@@ -462,6 +462,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
             return self.transform(X)
         return named_output(self, self._returned(self.embedding_))
 
+    @plain_interrupt()
     def transform(self, X, *, incoming=None, local_scale=None):
         """Places for new points, by the same stress against the fixed training points.
 

@@ -8,6 +8,7 @@ from openTSNE.initialization import median
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
 from finsler_ext.directed.read import named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
@@ -219,6 +220,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
             return self.transform(X)
         return named_output(self, self._returned(np.array(self.embedding_)))
 
+    @plain_interrupt()
     def transform(
         self,
         X,

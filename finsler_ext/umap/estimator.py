@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from umap import UMAP
 from umap.utils import ts
 
-from finsler_ext._threads import one_blas_thread, resolve_n_jobs
+from finsler_ext._threads import one_blas_thread, plain_interrupt, resolve_n_jobs
 from finsler_ext.asymmetry import NONE, Asymmetry, SkewFidelity
 from finsler_ext.base import (
     ALL,
@@ -309,6 +309,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             return self.graph_
         return named_output(self, self._returned(self.embedding_))
 
+    @plain_interrupt()
     def transform(self, X, ensure_all_finite=True, *, local_scale=None, incoming=None):
         """Places for new rows among the training points, which stay where they are.
 
