@@ -333,7 +333,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         Returns
         -------
         array of shape (n_new, n_components), one column fewer with ``output="map"``; nan for points
-        without any neighbour. With ``transform_mode="graph"``, memberships of shape (n_new, n_samples).
+        without any neighbour. With ``transform_mode="graph"``, memberships of shape
+        (n_new, n_samples).
         """
         check_is_fitted(self, "graph_")
         if is_collection(X):
