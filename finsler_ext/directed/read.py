@@ -126,6 +126,14 @@ def read_directed(
             raise ValueError("An edge must be (source, target) or (source, target, length).")
         sources, targets, numbers = zip(*((*edge, 1.0)[:3] for edge in data), strict=True)
         return edge_data(sources, targets, numbers, values=values)
+    if isinstance(data, (list, tuple)) and len(data) in (2, 3):
+        lengths = {len(part) for part in data if np.ndim(part) == 1}
+        if all(np.ndim(part) == 1 for part in data) and lengths != {len(data)}:
+            raise ValueError(
+                "Separate sequences of sources, targets and lengths: pass a list of edges, "
+                "list(zip(sources, targets, lengths)), or a dict with the keys source, target "
+                "and weight."
+            )
     for name in ("source", "target", "weight"):
         if said[name] is not None:
             raise ValueError(

@@ -307,3 +307,11 @@ def test_the_gradient_share_is_that_of_least_squares():
         assert gradient_share(data) == pytest.approx(1 - rest @ rest / (skew @ skew), abs=1e-6)
     assert np.isnan(gradient_share(full + full.T))
     assert np.isnan(gradient_share(np.triu(np.where(full > 0, full, nan)) + np.tril(full * nan)))
+
+
+def test_separate_sequences_are_refused_with_the_way_out():
+    ends = (["a", "b", "c", "d"], ["b", "c", "d", "a"], [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match=r"list\(zip\(sources, targets, lengths\)\)"):
+        read_directed(ends)
+    assert read_directed(list(zip(*ends, strict=True))).names == ["a", "b", "c", "d"]
+    assert read_directed([[0.0, 1.0], [2.0, 0.0]]).distances.shape == (2, 2)

@@ -86,3 +86,29 @@ def test_duplicates_of_two_points_have_a_start():
         embedding = model.fit_transform(X)
     centres = [embedding[X[:, 0] == value].mean(axis=0) for value in (0, 1)]
     assert np.linalg.norm(centres[0] - centres[1]) > 0.1
+
+
+def test_path_has_the_closed_form():
+    n = 5000
+    path = scipy.sparse.diags_array([np.ones(n - 1)] * 2, offsets=[1, -1], shape=(n, n))
+    path = normalised(scipy.sparse.csr_array(path))
+    found = leading_eigenvectors(path, 3, np.random.RandomState(0))
+    degree = np.full(n, 2.0)
+    degree[[0, -1]] = 1.0
+    for k in (1, 2):
+        wave = np.sqrt(degree) * np.cos(np.pi * k * np.arange(n) / (n - 1))
+        assert abs(wave @ found[:, k]) / np.linalg.norm(wave) > 0.9999
+
+
+def test_tree_with_a_double_eigenvalue():
+    legs, length = 3, 100
+    ends = np.arange(1, legs * length + 1)
+    starts = np.where((ends - 1) % length == 0, 0, ends - 1)
+    shape = (ends.size + 1, ends.size + 1)
+    spider = scipy.sparse.coo_array((np.ones(ends.size), (starts, ends)), shape=shape).tocsr()
+    spider = normalised(scipy.sparse.csr_array(spider + spider.T))
+    found = leading_eigenvectors(spider, 3, np.random.RandomState(0))
+    exact = np.linalg.eigvalsh(spider.toarray())[::-1][:3]
+    assert exact[1] - exact[2] < 1e-9  # double
+    reached = np.einsum("ij,ij->j", found, spider @ found)
+    np.testing.assert_allclose(1 - reached[1:], 1 - exact[1:], rtol=0.01)
