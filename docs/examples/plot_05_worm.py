@@ -48,25 +48,26 @@ for place, name in enumerate(classes):
     ax.scatter(x, part.height, s=16, color=colors[name], zorder=2)
     low = part.height + part.error < least[name]
     high = part.height - part.error > most[name]
-    for at, neuron, out in zip(x, part.index, low | high, strict=True):
-        if out:
-            up = bool(high[neuron])
-            ax.annotate(
-                neuron, (at, part.height[neuron]), (0, 7 if up else -7), rotation=90,
-                textcoords="offset points", ha="center", va="bottom" if up else "top", fontsize=8,
-            )  # fmt: skip
+    leader = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.7}
+    for chosen, side, start in ((high, 1, 1.3), (low, -1, -0.6)):  # names in a column beside
+        for row, neuron in enumerate(part.index[chosen][::side]):
+            at = x[part.index.get_loc(neuron)]
+            text = (at + 0.22 * side if side > 0 else x[-1] - 0.35, start - 0.1 * row)
+            where = {"ha": "left" if side > 0 else "right", "fontsize": 9}
+            ax.annotate(neuron, (at, part.height[neuron]), text, arrowprops=leader, **where)
     print(f"{name}: median height {median[place]:+.2f}, out of line {list(part.index[low | high])}")
 ax.set_xticks([0.5, 1.5, 2.5], ["sensory neurons", "interneurons", "motor neurons"], fontsize=13)
+n_drawn = int(neurons["class"].isin(classes).sum())  # the others are of no class
 ax.set(ylim=(-1.4, 1.4), ylabel="height: signals run down")
-ax.set_title("302 neurons ordered by their synapses alone; names: out of line", fontsize=13)
+ax.set_title(f"{n_drawn} neurons ordered by their synapses alone; names: out of line", fontsize=13)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# **When this will mislead you.** Muscles are not in the data: a motor neuron that speaks to muscles
-# and to few neurons (HSN) may lie high. The pharynx has a nervous system of its own with hardly a
-# link to the rest, so its heights (M1, M5) have very long bars: do not compare them with others.
-# A third of the asymmetry is feedback, which no height shows. SpringRank orders the classes as well
-# as the height does: what is added is the map, the errors and the evidence. That brains become
-# more feedforward with age was *not* seen in eight stages of growing worms (Witvliet et al. 2021):
-# −0.0003 of the synapses per stage, beside a standard deviation of 0.0016 among wirings with the
-# same in- and out-degrees.
+# **When this will mislead you.** Muscles are not in the data: a motor neuron that speaks to
+# muscles and to few neurons (HSN) may lie high. The pharynx has a nervous system of its own with
+# hardly a link to the rest, so its heights (M1, M5) have very long bars: do not compare them with
+# others. A third of the asymmetry is feedback or noise, which no height shows. SpringRank orders
+# the classes as well as the height does: what is added is the map, the errors and the evidence.
+# That brains become more feedforward with age was *not* seen in eight stages of growing worms
+# (Witvliet et al. 2021): −0.0003 of the synapses per stage, beside a standard deviation of 0.0016
+# among wirings with the same in- and out-degrees.

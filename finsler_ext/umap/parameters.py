@@ -175,7 +175,9 @@ def check_fitted(state: dict) -> None:
         curve = find_ab_params(fitted["spread"], fitted["min_dist"])
     if not np.allclose(curve, (state["_a"], state["_b"]), rtol=1e-3):
         raise ValueError("FinslerUMAP._a and _b are not those of its parameters")
-    if state.get("height_") == POTENTIAL and not 0 <= state["islands_"].slope < np.inf:
+    islands = state.get("islands_")
+    has_law = islands is not None and (state.get("height_") == POTENTIAL or islands.settled)
+    if has_law and not 0 <= state["islands_"].slope < np.inf:
         raise ValueError("FinslerUMAP.islands_ has no slope, which its height needs")
     if fitted["transform_mode"] == "embedding":
         columns = state["embedding_"].shape[1] if "embedding_" in state else 0
