@@ -3,9 +3,9 @@
     python -m benchmarks.imports --data-dir DIR
 
 Eight packages with layers of import-linter. Chance that two modules of different layers are in the
-right order, with a 90 % interval of 500 resamples of the modules; FinslerUMAP with five seeds. Share
-of imports that lead up (level ones count half). Seconds, and crossings of straight edges per pair of
-edges, of dot (graphviz, if it is installed) and of the side view of FinslerUMAP.
+right order, with a 90 % interval of 500 resamples of the modules; FinslerUMAP with five seeds.
+Share of imports that lead up (level ones count half). Seconds, and crossings of straight edges per
+pair of edges, of dot (graphviz, if it is installed) and of the side view of FinslerUMAP.
 """
 
 from __future__ import annotations
