@@ -56,4 +56,5 @@ plt.show()
 # when one import is added: read the long red lines and not the short ones. Imports within functions
 # and under ``TYPE_CHECKING`` count, although they cannot fail at import. What is imported by name
 # at run time (plugins, ``importlib``) and compiled modules are not seen. Heights of parts that no
-# import joins do not compare, so only the largest part is drawn.
+# import joins do not compare, so only the largest part is drawn. The place across is the rank along
+# the longest axis of the map: distances across mean little.

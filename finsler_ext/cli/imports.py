@@ -172,14 +172,14 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
 
 
 def side_view(landscape: Landscape) -> np.ndarray:
-    """Place along the longest axis of the map, evened out by half; and height."""
+    """Rank along the longest axis of the map, and height."""
     plane = landscape.model.embedding_[:, :-1].astype(np.float64)
     plane = plane - plane.mean(axis=0)
     axis = np.linalg.svd(plane, full_matrices=False)[2][0]
     across = plane @ (axis * np.sign(axis[np.abs(axis).argmax()]))
-    rank = np.argsort(np.argsort(across, kind="stable"), kind="stable") / max(len(across) - 1, 1)
-    spread = (across - across.min()) / max(np.ptp(across), np.finfo(float).tiny)
-    return np.column_stack([(rank + spread) / 2, landscape.height])
+    # ranks, because a few modules far off would take most of the width
+    rank = np.argsort(np.argsort(across, kind="stable"), kind="stable")
+    return np.column_stack([rank / max(len(rank) - 1, 1), landscape.height])
 
 
 def _write_names(ax, places, names: list[str], wanted: list[int]) -> None:
