@@ -39,8 +39,7 @@ GROUP_GAP = 0.1
 class StressResult(NamedTuple):
     """A layout of low stress.
 
-    embedding : array of shape (n, m), map columns first, height last; centred; nan for points
-        without a known pair
+    embedding : array of shape (n, m), map first, height last; centred; nan without a known pair
     stress : Σ w (F − D)²
     normalized_stress : the same, divided by Σ w D²
     n_iter : number of iterations
