@@ -185,7 +185,7 @@ MISSED = 0.01
 # On chains and trees the Lanczos method stalls: 1 − μ is of the order of 1/n². They are factorised
 # instead, which costs next to nothing as long as few edges close a cycle: at most this many, and at
 # most one for so many nodes. The block has spare vectors, so that it settles in a few steps.
-MOST_CYCLES, NODES_PER_CYCLE = 100, 20
+MOST_CYCLES, NODES_PER_CYCLE = 300, 20
 SPARE_VECTORS, BLOCK_STEPS = 8, 30
 # Residual at which it ends, as a share of 1 − μ; a step costs little, and legs of nearly the same
 # length have nearly the same μ.
