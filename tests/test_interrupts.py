@@ -19,6 +19,7 @@ import numpy as np
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 
 warnings.simplefilter("ignore")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.unraisablehook = lambda lost: None  # an interrupt may fall into a callback, and be lost
 seed, trials = map(int, sys.argv[1:3])
 models = {

@@ -139,6 +139,9 @@ def check_fitted(state: dict) -> None:
     check_drift_of(fitted)
     if (fitted["metric"] == "precomputed") != (state["_X"] is None):
         raise ValueError("FinslerMDS._X does not fit its metric")
+    unplaced = np.isnan(state["embedding_"])
+    if (unplaced.any(axis=1) != unplaced.all(axis=1)).any():
+        raise ValueError("FinslerMDS.embedding_ has points of which some columns are nan")
 
 
 class Checked(NamedTuple):

@@ -161,6 +161,9 @@ def check_fitted(state: dict) -> None:
     """What must hold between the attributes of a model that is read from a file."""
     fitted = {**state, **state.get("_fitted_params", {})}
     check_drift_of(fitted)
+    islands = state.get("islands_")
+    if islands is not None and islands.settled and not 0 <= islands.slope < np.inf:
+        raise ValueError("FinslerTSNE.islands_ has no slope, which its height needs")
     if state["embedding_"].omega_norm_ != state["omega_norm_"]:
         raise ValueError("omega_norm_ is not that of embedding_")
 

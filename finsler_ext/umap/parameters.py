@@ -168,8 +168,10 @@ def check_fitted(state: dict) -> None:
     distinct = rows is None or "_unique_inverse_" in state
     if not distinct and rows.shape[0] != state["graph_"].shape[0]:
         raise ValueError("FinslerUMAP._raw_data and graph_ are of different rows")
-    if any(isinstance(v, str) or v is None for v in (state.get("_metric_kwds") or {}).values()):
-        raise ValueError("FinslerUMAP._metric_kwds must hold numbers")
+    for value in (state.get("_metric_kwds") or {}).values():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is None or isinstance(value, (str, bool)) or (number and not np.isfinite(value)):
+            raise ValueError("FinslerUMAP._metric_kwds must hold finite numbers")
     curve = fitted["a"], fitted["b"]
     if None in curve:
         curve = find_ab_params(fitted["spread"], fitted["min_dist"])
