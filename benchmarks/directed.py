@@ -2,7 +2,7 @@
 
     python -m benchmarks.directed stress order truth field --data-dir DIR
     python -m benchmarks.directed speed --data-dir DIR
-    python -m benchmarks.directed                        its part of README.md, from the results
+    python -m benchmarks.directed                        results/directed.md, from the stored runs
 
 stress  Every model has three numbers per point. Of the pairs a tenth is held out to choose the
         scaling by and another tenth to judge by: Σ (D − prediction)²/Σ D² in the units of the data.
@@ -279,7 +279,7 @@ def main(argv=None) -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--data-dir", help="folder of local copies")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the CSV files")
-    parser.add_argument("--output", type=Path, help="the page (README.md here)")
+    parser.add_argument("--output", type=Path, help="the page (results/directed.md)")
     options = parser.parse_args(argv)
     for line in run(options.parts, options.data_dir, options.results, options.seeds, options.data):
         print(line, file=sys.stderr)

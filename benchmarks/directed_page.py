@@ -1,4 +1,4 @@
-"""The part of README.md on directed data: what the runs of `benchmarks.directed` say."""
+"""results/directed.md: what the runs of `benchmarks.directed` say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PAGE", "write"]
 
 # An order that is this much below another is as good.
 NEAR = 0.01
-PAGE = Path(__file__).parent / "README.md"
+PAGE = Path(__file__).parent / "results" / "directed.md"
 # Models with one more number per point than the others.
 ONE_MORE = ("radius distance, 3 + 1", "Randers, plain, and potential")
 # A share of the asymmetry that is this much below another is as good.

@@ -56,5 +56,5 @@ plot_map(model, ax=right)
 # whole groups of cells, and then so does the height. Evidence compares neighbours; it does not know
 # biology. On 739 cells of the mouse pancreas the first step, from ductal cells to those with little
 # Ngn3, is not in the transitions, and scvelo's own pseudotime orders the stages better than the
-# height (``benchmarks/README.md``, Applications). Transition probabilities alone cannot be tested:
+# height (``benchmarks/results/applications.md``). Transition probabilities alone cannot be tested:
 # keep the velocities in the AnnData, so that ``fsc.velocity`` can shuffle them.

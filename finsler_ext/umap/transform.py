@@ -497,7 +497,7 @@ def inverse_rows(model, Y):
 
     the membership of y in the neighbourhood of y_j. umap-learn goes on from there down a
     cross entropy in data space; here that made neither the data nor its way back to the
-    embedding more accurate (benchmarks/README.md), so it is left out.
+    embedding more accurate (benchmarks/results/umap.md), so it is left out.
     """
     check_own_data(model, "inverse_transform")
     if model.transform_mode == "graph":

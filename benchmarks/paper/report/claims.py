@@ -191,7 +191,7 @@ _HEIGHTS = (
           "§6.2, Fig. 1", "pictures", shapes.cities_by_others, CITIES),
     Claim("peers", HEIGHTS, "Finsler MDS is the better model of asymmetry than slide-vector and "
           "radius-distance.", "§2, Fig. 1", "a metric against heuristics", shapes.peers,
-          "[directed data](#directed-data), [more of it](../README.md#directed-data)"),
+          "[directed data](#directed-data), [more of it](../results/directed.md)"),
 )  # fmt: skip
 
 _COST = (
@@ -207,7 +207,7 @@ _COST = (
     Claim("no-gpu", COST, "Ordinary processors are enough.", "E.4", "no GPU",
           stated("All runs here are on two cores without a GPU.", HOLDS), "[speed](#speed)"),
     Claim("mds-3000", COST, "Finsler MDS is unstable at 3,000 points and cannot go beyond.",
-          "F.1", "no result beyond 3,000", shapes.mds_size, "[the other page](../README.md)"),
+          "F.1", "no result beyond 3,000", shapes.mds_size, "[the other page](../RESULTS.md)"),
     Claim("descent", COST, "Gradient descent on the stress is the stable way to larger N.",
           "§6.1, E.3", "pictures", shapes.descent, SYNTHETIC),
     Claim("kronecker", COST, "Finsler SMACOF needs the pseudo-inverse of an N² × N² matrix.",

@@ -7,7 +7,7 @@ OPENING = f"""## How to read this page
 `python -m benchmarks.paper report` writes it from the runs in
 `benchmarks/paper/results/runs_*.csv`, one line per score of every run, and from the
 paper's numbers in `benchmarks/paper/published/tables.csv`. What each estimator of this
-project is worth by itself, as it changes, is on [another page](../README.md).
+project is worth by itself, as it changes, is on [another page](../RESULTS.md).
 
 **Runs.** Version 0.2.0; the page is frozen at commit {FROZEN_AT}, and later versions are not judged
 here. UMAP and t-SNE families five seeds (t-SNE in 2-D and at ω = 0 three on
