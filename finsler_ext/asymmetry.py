@@ -15,10 +15,10 @@ import scipy.sparse
 from scipy.stats import spearmanr
 
 from finsler_ext.directed.digraph import digraph_edges, edge_strengths
+from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
 from finsler_ext.directed.symmetry import DIRECTED_SHARE, gradient_share
 from finsler_ext.geometry import RANDERS, Space
-from finsler_ext.height.islands import log_level
-from finsler_ext.height.potential import Potential, graph_potential, pair_potential
+from finsler_ext.scales import log_level
 from finsler_ext.schema import FLAG, TEXT, array, maybe, number, one_of, part, saved, sparse
 from finsler_ext.schema import NONE as ABSENT
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -348,7 +349,9 @@ class FinslerEstimator:
             print(message)
 
 
-# Dask collections go to `finsler_ext.dask`, which is imported with the first of them.
+# Dask collections go to this module, which is imported with the first of them: it stands on the
+# estimators, so they know its name only.
+ON_DASK = "finsler_ext.dask"
 
 
 def is_collection(X) -> bool:
@@ -358,17 +361,13 @@ def is_collection(X) -> bool:
 
 def fit_collection(model, X, **others) -> Any:
     _refuse("fit", others)
-    from finsler_ext.dask import fit
-
-    return fit(model, X)
+    return import_module(ON_DASK).fit(model, X)
 
 
 def transform_collection(model, X, options: dict | None = None, **others) -> Any:
     """``options`` are passed on to the model's ``transform`` of every block."""
     _refuse("transform", others)
-    from finsler_ext.dask import transform
-
-    return transform(model, X, **(options or {}))
+    return import_module(ON_DASK).transform(model, X, **(options or {}))
 
 
 def _refuse(method: str, others: dict) -> None:

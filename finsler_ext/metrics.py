@@ -17,10 +17,10 @@ from finsler_ext.directed.digraph import (
     is_digraph,
     with_ways_back,
 )
+from finsler_ext.directed.potential import Potential, graph_potential
 from finsler_ext.directed.read import read_directed
 from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.geometry import RANDERS, Space, find_space
-from finsler_ext.height.potential import Potential, graph_potential
 
 __all__ = [
     "SkewFidelity",

@@ -11,7 +11,7 @@ import scipy.sparse
 from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerUMAP, read_directed
 from finsler_ext.cli import main
-from finsler_ext.height.potential import graph_potential
+from finsler_ext.directed.potential import graph_potential
 from tests.directed_data import NAMES, edges, planted, towns, twice
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "directed.md").read_text()
