@@ -202,19 +202,17 @@ class FinslerEstimator:
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns that `transform` returns.
 
-        For example finslerumap_map0, finslerumap_map1 and finslerumap_height. Without a drift, and
-        with ``output="map"``, all columns are of the map.
+        Map columns are numbered as in scikit-learn (finslerumap0, finslerumap1); the last column is
+        finslerumap_height, unless there is no drift.
         """
-        plain = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
+        names = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
         if getattr(self, "transform_mode", "embedding") != "embedding":
-            return plain
-        prefix = type(self).__name__.lower()
-        names = [f"{prefix}_map{k}" for k in range(len(plain))]
+            return names
         if self.output == MAP:
-            names.pop()
-        elif self.omega_norm_ > 0 and self.n_components in ("auto", len(plain)):
-            names[-1] = f"{prefix}_height"
-        return np.asarray(names, dtype=object)
+            return names[:-1]
+        if self.omega_norm_ > 0 and self.n_components in ("auto", len(names)):
+            names[-1] = f"{type(self).__name__.lower()}_height"
+        return names
 
     def _validate(self, *given: Any, **named: Any) -> Any:
         raise NotImplementedError
