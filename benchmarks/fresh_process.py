@@ -5,9 +5,9 @@
 
 Every fit is a process of its own that imports, reads the data from a file and embeds it, seeded;
 methods take turns. ``import umap`` is the time that importing umap-learn alone takes: ours and
-umap-learn's contain it. umappp is called through scranpy; it, fastumap and PaCMAP run with the Python
-given by ``--rivals`` and are left out without it. ``--empty-cache`` gives
-every process an empty folder for compiled functions, as a new environment has.
+umap-learn's contain it. umappp is called through scranpy; it, fastumap and PaCMAP run with the
+Python given by ``--rivals`` and are left out without it. ``--empty-cache`` gives every process an
+empty folder for compiled functions, as a new environment has.
 """
 
 from __future__ import annotations
