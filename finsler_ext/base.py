@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt
-from finsler_ext._warn import warn
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height
 from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.evidence import (
     Evidence,
@@ -31,7 +31,6 @@ from finsler_ext.evidence import (
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
-from finsler_ext.metrics import density_height
 from finsler_ext.schema import (
     NONE,
     TEXT,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._warn import without_foreign
+from finsler_ext._messages import without_foreign
 from finsler_ext.directed.anndata import read_anndata
 from finsler_ext.directed.symmetry import CyclicWarning
 from finsler_ext.evidence import velocity_evidence

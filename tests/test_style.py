@@ -121,7 +121,7 @@ def test_messages_of_other_packages_are_known_in_one_place():
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "filterwarnings"
     ]
-    assert calls == ["_warn.py"]
+    assert calls == ["_messages.py"]
 
 
 def test_functions_are_short():

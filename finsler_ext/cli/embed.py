@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._files import encodable
-from finsler_ext._progress import LAYOUT, stage
+from finsler_ext._messages import LAYOUT, stage
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
 from finsler_ext.cli.messages import (
     NAMES,

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.base import (
     FinslerEstimator,

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
-from finsler_ext._warn import warn
+from finsler_ext._messages import warn
 from finsler_ext.asymmetry import Asymmetry, affinity_lengths
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
