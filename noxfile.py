@@ -23,9 +23,13 @@ LOWEST = (
     "pandas==2.0.*",
     "networkx==3.0.*",
     "pytest==7.4.*",
+    "pytest-xdist==3.5.*",
     "hypothesis==6.100.*",
     "pyparsing<3.2",  # a later one warns of what matplotlib 3.7 does
 )
+
+# Two processes, each with whole files: tests of a file share models.
+ON_TWO = ("-n", "2", "--dist", "loadfile")
 
 nox.options.sessions = ["lint", "tests", "benchmarks"]
 
@@ -34,28 +38,29 @@ nox.options.sessions = ["lint", "tests", "benchmarks"]
 def tests(session: nox.Session) -> None:
     """The default test run on each supported Python."""
     session.install("-e", ".[test]")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *ON_TWO, *session.posargs)
 
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
     """The tests of the benchmarks."""
     session.install("-e", ".[test,benchmarks]")
-    session.run("python", "-m", "pytest", "tests/benchmarks", "tests/test_readme_figures.py")
+    session.run("python", "-m", "pytest", *ON_TWO, "tests/benchmarks")
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """Tests of minutes, with all the packages that tests know of."""
     session.install("-e", ".[test-all]")
-    session.run("python", "-m", "pytest", "-m", "slow", "tests", *session.posargs)
+    folders = ("tests", "tests/benchmarks")
+    session.run("python", "-m", "pytest", "-m", "slow", *folders, *session.posargs)
 
 
 @nox.session(python="3.10")
 def lowest(session: nox.Session) -> None:
     """The default test run with the lowest versions of the packages this one needs."""
     session.install("-e", ".[test]", *LOWEST)
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *ON_TWO, *session.posargs)
 
 
 @nox.session
@@ -94,4 +99,4 @@ def package(session: nox.Session) -> None:
     session.chdir(folder)
     session.run("bash", "-c", "tar xf *.tar.gz --strip-components 1", external=True)
     session.install("-e", ".[test]")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *ON_TWO, *session.posargs)

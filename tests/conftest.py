@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-# Tests of what is not in the package: they run by their path, after the others in .ci/run.
-APART = [Path(__file__).parent / name for name in ("benchmarks", "test_readme_figures.py")]
-
-
 # Files that take several seconds each. `pytest -m quick` runs the others, in one minute once
 # everything is compiled.
 LONG = (
@@ -35,13 +31,6 @@ def pytest_collection_modifyitems(items):
         inside = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
         if not inside.startswith(LONG) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
-
-
-def pytest_ignore_collect(collection_path, config):
-    """A run without paths is of the package."""
-    if config.args_source is config.ArgsSource.TESTPATHS and collection_path in APART:
-        return True
-    return None
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from finsler_ext import _progress
+from finsler_ext import _messages
 from finsler_ext.cli.progress import StageLine
 
 pty = pytest.importorskip("pty")
@@ -16,10 +16,10 @@ pty = pytest.importorskip("pty")
 
 def test_listeners_hear_stages_and_shares_and_are_forgotten():
     heard = []
-    with _progress.listening(lambda *said: heard.append(said)):
-        _progress.stage("looking")
-        _progress.step(1, 4)
-    _progress.stage("unheard")
+    with _messages.listening(lambda *said: heard.append(said)):
+        _messages.stage("looking")
+        _messages.step(1, 4)
+    _messages.stage("unheard")
     assert heard == [("looking", 0.0), (None, 0.25)]
 
 

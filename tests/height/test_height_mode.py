@@ -186,7 +186,7 @@ def test_heights_order_islands_by_their_spread(estimator):
 
 @pytest.mark.parametrize("columns", [2, 3])
 def test_the_seed_decides_whatever_the_threads(estimator, columns):
-    X = np.random.default_rng(0).normal(size=(2500, 6)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(2100, 6)).astype(np.float32)
     short = {"n_epochs": 20} if estimator is FinslerUMAP else {"n_iter": 10, "perplexity": 5}
     runs = [
         np.asarray(quick(estimator, n_components=columns, n_jobs=jobs, **short).fit_transform(X))
