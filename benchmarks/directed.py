@@ -82,18 +82,32 @@ def distances_of(name: str, data_dir, seed: int) -> np.ndarray:
 # ------------------------------------------------------------------ stress
 
 
-def fit_randers(D, weights, scaling: str, skew_weight) -> FinslerMDS:
-    model = FinslerMDS(NUMBERS, metric="precomputed", omega_norm="auto", scaling=scaling)
+def fit_randers(D, weights, scaling: str, skew_weight, columns=NUMBERS, omega_norm="auto"):
+    model = FinslerMDS(columns, metric="precomputed", omega_norm=omega_norm, scaling=scaling)
     model.set_params(random_state=0, max_iter=1000, skew_weight=skew_weight)
     return model.fit(D, weights=weights)
 
 
-def randers(D, weights, scaling: str, skew_weight="auto") -> Fitted:
+def randers(D, weights, scaling: str, skew_weight="auto", field=False, **options) -> Fitted:
     if scaling == "ordinal" and skew_weight == "auto":
         raise NotImplementedError("ordinal scaling has one noise level")
-    model = fit_randers(D, weights, scaling, skew_weight)
+    model = fit_randers(D, weights, scaling, skew_weight, **options)
     F = randers_distances(model.embedding_, model.omega_norm_)
+    if field:
+        F = _with_field(F, model.embedding_, np.where(weights > 0, D, np.nan))
     return Fitted(F, model.transformation_, _rises(model.stress_history_), model.omega_norm_)
+
+
+def _with_field(F, embedding, known) -> np.ndarray:
+    """F with the asymmetry of a drift field, where `fit_drift_field` says that there is one."""
+    np.fill_diagonal(known, 0.0)
+    field = fit_drift_field(embedding, distances=known)
+    if field.case != "field":
+        return F
+    source, target = np.nonzero(~np.eye(len(F), dtype=bool))
+    F = randers_distances(embedding, 0.0)
+    F[source, target] += field.skew(embedding, source, target) / 2
+    return F
 
 
 def with_potential(D, weights, scaling: str) -> Fitted:
@@ -130,12 +144,16 @@ def printed(D, weights, scaling: str) -> Fitted:
 
 MODELS = {
     "Randers": randers,
+    "Randers, ω = 0.5": partial(randers, omega_norm=0.5),
     "Randers, plain": partial(randers, skew_weight=1.0),
     "slide vector": _peer(slide_vector_mds, NUMBERS),
     "radius distance": _peer(radius_distance_mds, NUMBERS - 1),
     "symmetric": _peer(symmetric_mds, NUMBERS),
     "printed SMACOF": printed,
-    # one more number per point
+    # more numbers: `directed_page.MORE`
+    "Randers and its drift field": partial(randers, field=True),
+    "Randers, 3 + 1": partial(randers, columns=NUMBERS + 1),
+    "Randers, 3 + 1, and field": partial(randers, columns=NUMBERS + 1, field=True),
     "radius distance, 3 + 1": _peer(radius_distance_mds, NUMBERS),
     "Randers, plain, and potential": with_potential,
 }

@@ -5,9 +5,9 @@
 
 Every fit is a process of its own that imports, reads the data from a file and embeds it, seeded;
 methods take turns. ``import umap`` is the time that importing umap-learn alone takes: ours and
-umap-learn's contain it. umappp is called through scranpy, and fastumap is a package of its own;
-both run with the Python given by ``--rivals`` and are left out without it. ``--empty-cache`` gives
-every process an empty folder for compiled functions, as a new environment has.
+umap-learn's contain it. umappp is called through scranpy; it, fastumap and PaCMAP run with the
+Python given by ``--rivals`` and are left out without it. ``--empty-cache`` gives every process an
+empty folder for compiled functions, as a new environment has.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ RIVALS = {
     "umappp": READ
     + "import scranpy; scranpy.run_umap(X.T.astype(float), num_dim=3, num_threads={threads})",
     "fastumap": READ + "import fastumap; fastumap.umap_project(X, 3)",
+    "PaCMAP": READ
+    + "import pacmap; pacmap.PaCMAP(n_components=3, random_state=0).fit_transform(X)",
 }
 
 
@@ -76,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shapes", nargs="+", type=shape, default=shapes, metavar="ROWSxCOLUMNS")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--methods", nargs="+", default=[*PROGRAMS, *RIVALS])
-    parser.add_argument("--rivals", help="a Python that has scranpy and fastumap")
+    parser.add_argument("--rivals", help="a Python that has scranpy, fastumap and pacmap")
     parser.add_argument("--empty-cache", action="store_true")
     options = parser.parse_args(arguments)
     known = {name: (sys.executable, program) for name, program in PROGRAMS.items()}

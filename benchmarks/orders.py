@@ -18,7 +18,7 @@ from benchmarks.data.orders import TRUTHS, import_graph, ordered
 from benchmarks.ledger import Ledger
 from benchmarks.peers.springrank import springrank
 from finsler_ext import FinslerMDS, FinslerUMAP, read_directed
-from finsler_ext.height.potential import direction_auc
+from finsler_ext.directed.potential import direction_auc
 from finsler_ext.metrics import potential
 
 __all__ = ["ORDERED", "TRUTHS", "held_out_edges", "right_pairs", "run_order", "run_truth"]

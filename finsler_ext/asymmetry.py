@@ -15,10 +15,10 @@ import scipy.sparse
 from scipy.stats import spearmanr
 
 from finsler_ext.directed.digraph import digraph_edges, edge_strengths
+from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
 from finsler_ext.directed.symmetry import DIRECTED_SHARE, gradient_share
 from finsler_ext.geometry import RANDERS, Space
-from finsler_ext.height.islands import log_level
-from finsler_ext.height.potential import Potential, graph_potential, pair_potential
+from finsler_ext.scales import log_level
 from finsler_ext.schema import FLAG, TEXT, array, maybe, number, one_of, part, saved, sparse
 from finsler_ext.schema import NONE as ABSENT
 
@@ -31,6 +31,7 @@ __all__ = [
     "SkewFidelity",
     "affinity_lengths",
     "compare_skew",
+    "density_height",
     "distance_skew",
     "skew_potential",
 ]
@@ -321,3 +322,14 @@ def compare_skew(data, shown, slope) -> SkewFidelity:
         slope = float(data @ shown / (shown @ shown))
     rest = data - slope * shown
     return SkewFidelity(sign, rank, float(1.0 - (rest @ rest) / (data @ data)))
+
+
+def density_height(embedding, local_scale) -> float:
+    """Spearman correlation between height and log local scale: sparse above dense is +1."""
+    level = np.asarray(embedding, dtype=np.float64)[:, -1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
+    known = np.isfinite(level) & np.isfinite(log_scale)
+    if known.sum() < 3 or np.ptp(level[known]) == 0 or np.ptp(log_scale[known]) == 0:
+        return float("nan")
+    return float(spearmanr(level[known], log_scale[known]).statistic)

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt
-from finsler_ext._warn import warn
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height
 from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.evidence import (
     Evidence,
@@ -30,7 +31,6 @@ from finsler_ext.evidence import (
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
-from finsler_ext.metrics import density_height
 from finsler_ext.schema import (
     NONE,
     TEXT,
@@ -201,19 +201,17 @@ class FinslerEstimator:
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns that `transform` returns.
 
-        For example finslerumap_map0, finslerumap_map1 and finslerumap_height. Without a drift, and
-        with ``output="map"``, all columns are of the map.
+        Map columns are numbered as in scikit-learn (finslerumap0, finslerumap1); the last column is
+        finslerumap_height, unless there is no drift.
         """
-        plain = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
+        names = ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
         if getattr(self, "transform_mode", "embedding") != "embedding":
-            return plain
-        prefix = type(self).__name__.lower()
-        names = [f"{prefix}_map{k}" for k in range(len(plain))]
+            return names
         if self.output == MAP:
-            names.pop()
-        elif self.omega_norm_ > 0 and self.n_components in ("auto", len(plain)):
-            names[-1] = f"{prefix}_height"
-        return np.asarray(names, dtype=object)
+            return names[:-1]
+        if self.omega_norm_ > 0 and self.n_components in ("auto", len(names)):
+            names[-1] = f"{type(self).__name__.lower()}_height"
+        return names
 
     def _validate(self, *given: Any, **named: Any) -> Any:
         raise NotImplementedError
@@ -348,7 +346,9 @@ class FinslerEstimator:
             print(message)
 
 
-# Dask collections go to `finsler_ext.dask`, which is imported with the first of them.
+# Dask collections go to this module, which is imported with the first of them: it stands on the
+# estimators, so they know its name only.
+ON_DASK = "finsler_ext.dask"
 
 
 def is_collection(X) -> bool:
@@ -358,17 +358,13 @@ def is_collection(X) -> bool:
 
 def fit_collection(model, X, **others) -> Any:
     _refuse("fit", others)
-    from finsler_ext.dask import fit
-
-    return fit(model, X)
+    return import_module(ON_DASK).fit(model, X)
 
 
 def transform_collection(model, X, options: dict | None = None, **others) -> Any:
     """``options`` are passed on to the model's ``transform`` of every block."""
     _refuse("transform", others)
-    from finsler_ext.dask import transform
-
-    return transform(model, X, **(options or {}))
+    return import_module(ON_DASK).transform(model, X, **(options or {}))
 
 
 def _refuse(method: str, others: dict) -> None:

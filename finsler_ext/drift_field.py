@@ -94,6 +94,12 @@ class DriftField:
         points = np.asarray(points, dtype=np.float64)
         return _basis(points, self.centers, self.width, self.origin) @ self.coefficients
 
+    def skew(self, positions, source, target) -> np.ndarray:
+        """D_ij − D_ji by the field, for pairs of rows i, j of the map it was fitted over."""
+        positions = np.asarray(positions, dtype=np.float64)
+        design = _design(positions, source, target, self.centers, self.width, self.origin)
+        return design @ self.coefficients.ravel()
+
 
 def fit_drift_field(
     embedding,

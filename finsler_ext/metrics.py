@@ -8,19 +8,18 @@ neighbours.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import spearmanr
 
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height, skew_potential
 from finsler_ext.directed.digraph import (
     digraph_edges,
     edge_strengths,
     is_digraph,
     with_ways_back,
 )
+from finsler_ext.directed.potential import Potential, graph_potential
 from finsler_ext.directed.read import read_directed
 from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.geometry import RANDERS, Space, find_space
-from finsler_ext.height.potential import Potential, graph_potential
 
 __all__ = [
     "SkewFidelity",
@@ -141,17 +140,6 @@ def potential(data, ridge: float | str = 0.0) -> Potential:
         assert found is not None
         return found
     return graph_potential(edge_strengths(digraph_edges(D, read.strengths)), ridge)
-
-
-def density_height(embedding, local_scale) -> float:
-    """Spearman correlation between height and log local scale: sparse above dense is +1."""
-    level = np.asarray(embedding, dtype=np.float64)[:, -1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_scale = np.log(np.asarray(local_scale, dtype=np.float64))
-    known = np.isfinite(level) & np.isfinite(log_scale)
-    if known.sum() < 3 or np.ptp(level[known]) == 0 or np.ptp(log_scale[known]) == 0:
-        return float("nan")
-    return float(spearmanr(level[known], log_scale[known]).statistic)
 
 
 def neighborhood_preservation(neighbors, embedding) -> float:

@@ -19,6 +19,7 @@ __all__ = [
     "SCALES",
     "SourceScale",
     "gaussian_scales",
+    "log_level",
     "mean_distance",
     "mean_neighbor_distance",
     "named_scale",
@@ -32,9 +33,11 @@ __all__ = [
 # Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
 SUM_TOLERANCE = 1e-5
 # umap-learn's figure.
-MAX_HALVINGS = 64
+UMAP_HALVINGS = 64
 # No scale is smaller than this share of the mean neighbour distance; umap-learn's figure.
 SCALE_FLOOR = 1e-3
+# Scales of duplicates are zero; a level is floored at this share of the median scale.
+SMALLEST_SCALE = 1e-6
 
 
 def umap_scales(
@@ -107,7 +110,7 @@ def _fit_scales(start, stop, distances, target, local_connectivity, overall, sig
         # the same σ in any unit, and that of a search from 1.
         unit = 2.0 ** np.floor(np.log2(typical)) if typical > 0.0 else 1.0
         lo, hi, mid = 0.0, np.inf, unit
-        for _ in range(MAX_HALVINGS):
+        for _ in range(UMAP_HALVINGS):
             row_sum = 0.0
             for j in range(1, distances.shape[1]):
                 excess = distances[i, j] - rho[i]
@@ -175,6 +178,16 @@ def _floored(scale: np.ndarray, reference: np.ndarray | None = None) -> np.ndarr
     if positive.size == 0:
         return np.where(np.isnan(scale), scale, 1.0)
     return np.maximum(scale, SCALE_FLOOR * np.median(positive))
+
+
+def log_level(scale) -> np.ndarray:
+    """The level that density or a given scale has: its logarithm; nan where there is none."""
+    scale = np.asarray(scale, dtype=np.float64)
+    known = np.isfinite(scale) & (scale > 0)
+    if not known.any():
+        return np.full(scale.shape, np.nan)
+    lowest = SMALLEST_SCALE * np.median(scale[known])
+    return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
 
 
 # t-SNE's Gaussian scales: how far each source sees.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._warn import without_foreign
-from finsler_ext.directed.anndata import read_anndata
+from finsler_ext._messages import without_foreign
+from finsler_ext.directed.read import read_anndata
 from finsler_ext.directed.symmetry import CyclicWarning
 from finsler_ext.evidence import velocity_evidence
 from finsler_ext.height.drift import ChanceWarning, warn_of_height

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+from finsler_ext.tsne.layout import HEIGHT_ITERATIONS
+from finsler_ext.umap.layout import FIRST_ACT
 
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -112,3 +114,9 @@ def test_a_metric_that_finds_no_difference():
 def test_layouts_that_diverge_are_refused():
     with pytest.raises(ValueError, match="diverged"):
         few(FinslerUMAP, learning_rate=1e30).fit(X)
+
+
+def test_docstrings_say_how_long_the_acts_are():
+    umap, tsne = (" ".join(method.__doc__.split()) for method in (FinslerUMAP, FinslerTSNE))
+    assert f"the first {100 * FIRST_ACT:g} % of epochs" in umap
+    assert f"in at most {2 * HEIGHT_ITERATIONS} further iterations" in tsne

@@ -9,8 +9,7 @@ from scipy.stats import spearmanr
 
 import finsler_ext.scanpy as fsc
 from finsler_ext import FinslerUMAP
-from finsler_ext.directed.anndata import read_transitions
-from finsler_ext.directed.read import read_anndata
+from finsler_ext.directed.read import read_anndata, read_transitions
 
 anndata = pytest.importorskip("anndata")
 

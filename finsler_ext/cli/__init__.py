@@ -7,7 +7,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 
-from finsler_ext._progress import listening
+from finsler_ext._messages import listening
 from finsler_ext.cli.messages import UsageError, one_line
 from finsler_ext.cli.options import parser
 from finsler_ext.cli.progress import Interrupts, StageLine, StageLog

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._files import encodable
-from finsler_ext._progress import LAYOUT, stage
+from finsler_ext._messages import LAYOUT, stage
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
 from finsler_ext.cli.messages import (
     NAMES,
@@ -39,7 +39,8 @@ from finsler_ext.cli.output import (
 from finsler_ext.cli.progress import Interrupts
 from finsler_ext.cli.tables import Table, format_of, read_table
 
-DRIFT, COLUMNS = 0.5, 3
+# Of a fit without --components, which --pin must have as well.
+COLUMNS = 3
 # A layout that is over sooner than this many seconds needs no progress bar.
 PATIENCE = 0.5
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed} elapsed, {remaining} left"
@@ -180,13 +181,11 @@ def _size(data: Table | Directed) -> str:
 
 
 def _fitted(method: str, data: Table | Directed, options):
-    drift = options.omega_norm
-    if drift is None:
-        drift = "auto" if options.directed and method == "mds" else DRIFT
-    settings = {"omega_norm": drift, "random_state": options.seed}
-    settings["n_jobs"] = options.threads
-    if options.components is not None:
-        settings["n_components"] = options.components
+    settings = {"random_state": options.seed, "n_jobs": options.threads}
+    given = {"omega_norm": options.omega_norm, "n_components": options.components}
+    settings |= {name: value for name, value in given.items() if value is not None}
+    if options.components == "auto" and method != "mds":
+        raise UsageError(f"--components auto is for mds; {method} needs a number")
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     X = data.data if isinstance(data, Directed) else _points(data, options)
@@ -216,8 +215,6 @@ def _fitted(method: str, data: Table | Directed, options):
             f"{n} rows are too many for mds, which keeps all pairs (at most {MOST_ROWS}); "
             "use --method umap"
         )
-    if options.directed:
-        settings.setdefault("n_components", "auto")
     settings["verbose"] = n > MDS_PATIENCE and sys.stderr.isatty()
     with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
         return FinslerMDS(**settings).fit(X)

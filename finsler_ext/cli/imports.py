@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from finsler_ext._progress import stage
+from finsler_ext._messages import stage
 from finsler_ext.cli.messages import UsageError, listed, needs, note, note_warnings, shown, verdict
 from finsler_ext.cli.output import PAGES, check_output, check_plot, save_figure, write_output
 from finsler_ext.cli.progress import Interrupts

@@ -81,7 +81,7 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--omega-norm",
         type=_drift,
-        help="drift in [0, 1), or auto (default: 0.5; auto for mds with --directed)",
+        help="drift in [0, 1), or auto (default: 0.5)",
     )
     embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
     _add_columns(embed)
@@ -101,7 +101,7 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--components",
         type=_components,
-        help="columns, the height among them (default 3; mds with --directed chooses 2 or 3)",
+        help="columns, the height among them (default 3), or auto: mds chooses 2 or 3",
     )
     embed.add_argument(
         "--pin", metavar="PLACES", help="csv such as embed writes: rows in it keep their places"
@@ -192,10 +192,12 @@ def _add_verbosity(command) -> None:
     either.add_argument("--verbose", action="store_true", help="print every step and when it began")
 
 
-def _components(text: str) -> int:
+def _components(text: str) -> int | str:
+    if text == "auto":
+        return text
     if text.strip().isdigit() and int(text) >= 1:
         return int(text)
-    raise argparse.ArgumentTypeError(f"a whole number of columns ≥ 1, got {text!r}")
+    raise argparse.ArgumentTypeError(f"a whole number of columns ≥ 1, or auto; got {text!r}")
 
 
 def _rows(text: str) -> int | str:

@@ -8,7 +8,7 @@ import threading
 import time
 
 from finsler_ext import __version__
-from finsler_ext._progress import LAYOUT
+from finsler_ext._messages import LAYOUT
 from finsler_ext.cli.messages import CLEAR, shown
 
 # Seconds between two looks at the clock.
@@ -31,7 +31,7 @@ class StageLine:
             self._thread.start()
 
     def __call__(self, name: str | None, share: float) -> None:
-        """As `finsler_ext._progress.listening` calls it; the layout has a bar of its own."""
+        """As `finsler_ext._messages.listening` calls it; the layout has a bar of its own."""
         if name == LAYOUT:
             self.end()
         with self._lock:
@@ -83,7 +83,7 @@ class StageLog:
         self._say(f"version {__version__}, Python {python} on {sys.platform}")
 
     def __call__(self, name: str | None, share: float) -> None:
-        """As `finsler_ext._progress.listening` calls it."""
+        """As `finsler_ext._messages.listening` calls it."""
         if name is not None:
             self._say(name)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._progress import stage
-from finsler_ext._warn import without_foreign
+from finsler_ext._messages import stage, without_foreign
 from finsler_ext.cli.messages import UsageError, listed, note, note_warnings, shown
 from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
 from finsler_ext.cli.progress import Interrupts

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finsler_ext._warn import without_foreign
+from finsler_ext._messages import without_foreign
 from finsler_ext.base import is_collection
 
 # Seconds to wait for a scheduler to answer, and for workers to come back before giving up.

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from finsler_ext._warn import warn, without_foreign
+from finsler_ext._messages import warn, without_foreign
 from finsler_ext.base import is_collection
 from finsler_ext.dask.cluster import Blocks, Runner, blocks_of, matrix_of, runner_for, taken
 from finsler_ext.dask.neighbors import nearest_by_parts, parts_of

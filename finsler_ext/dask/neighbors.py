@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finsler_ext.neighbors.search import EXACT, SearchSettings, make_index
+from finsler_ext.neighbors import EXACT, make_index
+from finsler_ext.neighbors.search import SearchSettings
 
 # Bytes of a part in single precision, and the rows of it that one task looks up.
 PART_BYTES, QUERY_ROWS = 2**25, 2**14

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext._warn import warn
+from finsler_ext._messages import warn
 from finsler_ext.asymmetry import Asymmetry, SkewFidelity
 from finsler_ext.directed.symmetry import CyclicWarning
 from finsler_ext.evidence import Evidence

@@ -29,7 +29,6 @@ from finsler_ext.schema import TEXT, number, saved, whole
 __all__ = [
     "Islands",
     "Springs",
-    "log_level",
     "offset_components",
     "settle_islands",
     "springs_between",
@@ -48,8 +47,6 @@ SURE = 2.0
 FLAT = 1e-12
 # Islands of a free layout move only if the loss rises by less than this share of it.
 LOSS_RISE = 1e-3
-# Scales of duplicates are zero; a level is floored at this share of the median scale.
-SMALLEST_SCALE = 1e-6
 # Coincident points would get an infinite spring; this share of the median length will do.
 SHORTEST_SHARE = 1e-3
 
@@ -123,16 +120,6 @@ def springs_between(position: np.ndarray, graph, pull: Callable) -> Springs:
 def diagonal(values: np.ndarray) -> scipy.sparse.csr_array:
     n = len(values)
     return scipy.sparse.dia_array((values[None, :], [0]), shape=(n, n)).tocsr()
-
-
-def log_level(scale) -> np.ndarray:
-    """The level that density or a given scale has: its logarithm; nan where there is none."""
-    scale = np.asarray(scale, dtype=np.float64)
-    known = np.isfinite(scale) & (scale > 0)
-    if not known.any():
-        return np.full(scale.shape, np.nan)
-    lowest = SMALLEST_SCALE * np.median(scale[known])
-    return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
 
 
 @one_blas_thread()

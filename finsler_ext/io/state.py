@@ -182,10 +182,8 @@ def _series_state(series) -> dict[str, Any]:
 
 
 def _series(cls: Any, state: dict[str, Any]) -> Any:
-    from finsler_ext.umap.estimator import FinslerUMAP
-
     given = state["estimator"]
-    made = cls(None if given is None else FinslerUMAP(**given))
+    made = cls(None if given is None else class_named("FinslerUMAP")(**given))
     vars(made).update({name: value for name, value in state.items() if name != "estimator"})
     made.embeddings_ = [model.embedding_ for model in made.models_]
     return made

@@ -8,7 +8,7 @@ With g = −∇/4 of L_S + λ L_K at Y and V the Laplacian of symmetric weights,
 because the norm alone is majorised (Cauchy–Schwarz), and the squares of F contribute
 2 tr(YᵀVY(I + λ ωωᵀ)): their cross term is antisymmetric and sums to zero. No matrix larger than
 N × N appears, and for uniform weights no matrix at all. Other weights have steps of their own, see
-`finsler_ext.mds.stress` and `finsler_ext.mds.general_stress`.
+`finsler_ext.mds.stress`.
 
 **Gradient descent**, for any weights in any space,
 
@@ -27,8 +27,6 @@ import numpy as np
 
 from finsler_ext._threads import RowPool
 from finsler_ext.mds.stress import Slope
-
-__all__ = ["LEARNING_RATE", "Descent", "Stress", "descend", "majorize"]
 
 # Below this share of Σ w D² what is left of the stress is rounding.
 STRESS_ROUNDING = {np.dtype(np.float32): 1e-12, np.dtype(np.float64): 1e-28}

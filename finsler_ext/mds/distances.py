@@ -14,8 +14,6 @@ from finsler_ext.directed.read import as_matrix, check_range, fill_missing
 from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.neighbors.precomputed import check_diagonal
 
-__all__ = ["MISSING", "DirectedInput", "checked_dissimilarities", "digraph_strengths"]
-
 MISSING = ("auto", "ignore", "geodesic")
 # Share of all weight that the edges of a graph have with weights="adjacent". Direction of held-out
 # edges (AUC) at drift 0.9, of mail between members of an institution and of two planted digraphs:

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext._warn import warn
 from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.base import (
     FinslerEstimator,
@@ -29,26 +29,31 @@ from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, named_output, unmask
 from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.io import SaveMixin
-from finsler_ext.mds.columns import COLUMNS
 from finsler_ext.mds.distances import (
     MISSING,
     DirectedInput,
     checked_dissimilarities,
     digraph_strengths,
 )
-from finsler_ext.mds.functions import finsler_mds_gd, finsler_smacof
-from finsler_ext.mds.layout import StressResult, solve, solve_columns
+from finsler_ext.mds.drift import COLUMNS
+from finsler_ext.mds.layout import (
+    StressResult,
+    finsler_mds_gd,
+    finsler_smacof,
+    solve,
+    solve_columns,
+)
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.problem import (
     GD_EPOCHS,
     METHODS,
     SMACOF_ITERATIONS,
+    STARTS,
     Settings,
     check_settings,
     method_of,
 )
 from finsler_ext.mds.scaling import SCALINGS
-from finsler_ext.mds.start import STARTS
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.scales import SCALES

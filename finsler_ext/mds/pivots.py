@@ -33,8 +33,6 @@ from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels
 from finsler_ext.neighbors.geodesics import ZERO_LENGTH
 from finsler_ext.schema import array, saved
 
-__all__ = ["ALL_PAIRS", "Pairs", "PivotInput", "Pivots", "SparseStress"]
-
 # Graphs of more nodes are embedded by pivots.
 ALL_PAIRS = 5000
 # Streets of 2,500 nodes, stress over all pairs relative to that of a fit to all pairs: 1.05 with 50

@@ -30,23 +30,10 @@ from numba import njit
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
 from finsler_ext._threads import RowPool
+from finsler_ext.directed.laplacian import group_labels
 from finsler_ext.mds.distances import DirectedInput
-from finsler_ext.mds.general_stress import GeneralStress
-from finsler_ext.mds.laplacian import group_labels
-from finsler_ext.mds.stress import DenseStress, Slope, dense_stress
+from finsler_ext.mds.stress import DenseStress, GeneralStress, Slope, dense_stress
 from finsler_ext.schema import NONE, TEXT, array, listed, number, one_of, part, saved
-
-__all__ = [
-    "SCALINGS",
-    "OrdinalStress",
-    "ScalingChoice",
-    "ScalingTrial",
-    "Transformation",
-    "choose_scaling",
-    "held_out_pairs",
-    "predictions",
-    "transformation_at",
-]
 
 SCALINGS = ("ratio", "interval", "ordinal")
 # A scaling belongs to the kind of data, not to its size: a sample shows it.

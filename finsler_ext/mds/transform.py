@@ -27,8 +27,6 @@ from finsler_ext.neighbors.geodesics import distances_of_new
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
 from finsler_ext.validation import readable
 
-__all__ = ["constructed_distances", "given_distances", "place_points"]
-
 # Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
 MAX_STEPS = 200
 # A step that gains less than this share of the stress, or of the extent, is the last.

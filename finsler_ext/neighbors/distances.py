@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
-from finsler_ext._progress import step
+from finsler_ext._messages import step
 from finsler_ext._threads import one_blas_thread
 
 # A tile of products: large enough for BLAS, small enough for the second-level cache.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._progress import stage, step
+from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread, row_blocks
 from finsler_ext.neighbors.distances import Rows, nearest_rows
 from finsler_ext.neighbors.metrics import EUCLIDEAN, block_function, refuse_nan, refuse_negative

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from sklearn.utils import check_random_state
 
-from finsler_ext._progress import stage, step
+from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread, run_rows
 from finsler_ext.neighbors.distances import (
     Rows,

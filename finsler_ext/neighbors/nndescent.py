@@ -11,7 +11,7 @@ from copy import deepcopy
 import numpy as np
 import scipy.sparse
 
-from finsler_ext._progress import stage
+from finsler_ext._messages import stage
 from finsler_ext._threads import numba_threads, plain_interrupt, refuse_after_fork
 from finsler_ext.neighbors.metrics import refuse_nan, refuse_negative
 from finsler_ext.neighbors.search import (

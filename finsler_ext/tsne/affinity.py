@@ -16,8 +16,8 @@ import scipy.sparse
 from openTSNE.affinity import Affinities
 from scipy.special import expit
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks
-from finsler_ext._warn import warn
 from finsler_ext.neighbors.geodesics import geodesic_neighbors as extend_along_paths
 from finsler_ext.neighbors.metrics import is_asymmetric
 from finsler_ext.neighbors.precomputed import distances_between

@@ -12,8 +12,8 @@ from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
 from finsler_ext.directed.read import named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
-from finsler_ext.height.islands import log_level
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
+from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 

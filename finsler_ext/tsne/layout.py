@@ -27,7 +27,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 
-from finsler_ext._progress import LAYOUT, stage
+from finsler_ext._messages import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.asymmetry import DENSITY
 from finsler_ext.base import ANY_DRIFT

@@ -17,8 +17,8 @@ from openTSNE.affinity import Affinities
 from openTSNE.tsne import PartialTSNEEmbedding, TSNEEmbedding
 from sklearn.utils.validation import validate_data
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import resolve_n_jobs
-from finsler_ext._warn import warn
 from finsler_ext.asymmetry import DISTANCES, Asymmetry, SkewFidelity, affinity_lengths
 from finsler_ext.base import FinslerEstimator, check_drift_of, scores
 from finsler_ext.directed.data import DirectedData

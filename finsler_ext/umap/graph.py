@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
-from finsler_ext._warn import warn
+from finsler_ext._messages import warn
 from finsler_ext.asymmetry import Asymmetry, affinity_lengths
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
@@ -23,20 +23,18 @@ from finsler_ext.directed.digraph import (
     with_ways_back,
 )
 from finsler_ext.directed.symmetry import is_directed
-from finsler_ext.neighbors import kmeans_graph  # noqa: F401  (a model file may hold its index)
+from finsler_ext.neighbors import (
+    EXACT,
+    cheapest_search,
+    kmeans_graph,  # noqa: F401  (a model file may hold its index)
+    make_index,
+)
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, sampled_recall
 from finsler_ext.neighbors.geodesics import geodesic_neighbors, metric_between
 from finsler_ext.neighbors.metrics import EUCLIDEAN, is_asymmetric
 from finsler_ext.neighbors.nndescent import approximate_neighbors, as_index
 from finsler_ext.neighbors.precomputed import distances_between, precomputed_neighbors
-from finsler_ext.neighbors.search import (
-    EXACT,
-    DirectedNeighbors,
-    SearchSettings,
-    cheapest_search,
-    make_index,
-    with_self_first,
-)
+from finsler_ext.neighbors.search import DirectedNeighbors, SearchSettings, with_self_first
 from finsler_ext.scales import mean_distance, mean_neighbor_distance, relative_scale, umap_scales
 from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
 from finsler_ext.validation import UNITLESS, readable

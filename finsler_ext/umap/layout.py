@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from tqdm.auto import tqdm
 
-from finsler_ext._progress import LAYOUT, stage
+from finsler_ext._messages import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.asymmetry import DENSITY
 from finsler_ext.base import ANY_DRIFT

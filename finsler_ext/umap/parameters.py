@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from umap import UMAP
 from umap.umap_ import find_ab_params
 
-from finsler_ext._warn import without_foreign
+from finsler_ext._messages import without_foreign
 from finsler_ext.base import check_drift_of, scores
 from finsler_ext.directed.read import check_node_names, check_range, fill_missing, unmask
 from finsler_ext.height.acts import HEIGHTS, POTENTIAL, check_height

@@ -7,8 +7,8 @@ import scipy.sparse
 
 from benchmarks import directed, directed_page, orders
 from benchmarks.data.digraphs import planted_digraph
+from finsler_ext.directed.potential import direction_auc
 from finsler_ext.geometry.randers import randers_distances
-from finsler_ext.height.potential import direction_auc
 
 
 @pytest.fixture

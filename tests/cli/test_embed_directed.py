@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import finsler_ext
 from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerUMAP, read_directed
 from finsler_ext.cli import main
-from finsler_ext.height.potential import graph_potential
+from finsler_ext.directed.potential import graph_potential
 from tests.directed_data import NAMES, edges, planted, towns, twice
 
+# Drift and columns are those of the estimators unless the user asks to look for them.
+SEARCH = ("--omega-norm", "auto", "--components", "auto")
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "directed.md").read_text()
 
 
@@ -194,6 +197,7 @@ def files(D):
     return [*names, "square.parquet", "edges.parquet"]
 
 
+@pytest.mark.filterwarnings("ignore:perplexity=30")
 @pytest.mark.parametrize("method", ["umap", "tsne", "mds"])
 def test_every_kind_of_file_gives_the_same_bits(run, method):
     D = towns()
@@ -203,11 +207,9 @@ def test_every_kind_of_file_gives_the_same_bits(run, method):
         run_of[name] = np.load("out.npy")
     first, *others = run_of.values()
     assert all(np.array_equal(first, other) for other in others), list(run_of)
-    if method == "mds":
-        from finsler_ext import FinslerMDS
-
-        model = FinslerMDS("auto", metric="precomputed", omega_norm="auto", random_state=0)
-        assert np.array_equal(first, model.fit_transform(D))
+    estimator = {"umap": "FinslerUMAP", "tsne": "FinslerTSNE", "mds": "FinslerMDS"}[method]
+    model = getattr(finsler_ext, estimator)(metric="precomputed", random_state=0)
+    assert np.array_equal(first, model.fit_transform(D))  # with its own defaults
 
 
 def test_cells_of_an_h5ad_file(run):
@@ -231,7 +233,7 @@ def test_planted_drifts_are_reported(run, kind, omega):
     Y, D = planted(kind, omega, noise=0.01)
     names = [f"s{i}" for i in range(len(D))]
     write("edges.csv", edge_rows(D, names), ("from", "to", "minutes"))
-    printed = run("edges.csv", "--directed", "-o", "out.csv").out
+    printed = run("edges.csv", "--directed", *SEARCH, "-o", "out.csv").out
     found = float(re.search(r"omega_norm=([0-9.]+)", printed)[1].rstrip("."))
     assert found == pytest.approx(omega, rel=0.1)
     columns = ["x", "height"] if kind == "planar" else ["x", "y", "height"]
@@ -248,7 +250,7 @@ def test_the_example_of_the_guide_reports_what_it_says(run):
     names: dict = {}
     exec(code, names)
     np.savetxt("times.csv", names["times"], delimiter=",", fmt="%.17g")
-    printed = run("times.csv", "--directed", "-o", "out.csv", "--plot", "times.png").out
+    printed = run("times.csv", "--directed", *SEARCH, "-o", "out.csv", "--plot", "times.png").out
     assert "omega_norm=0.15;" in printed
     assert "2 are enough" in printed
     west = -names["east_north"][:, 0]
@@ -259,7 +261,7 @@ def test_the_example_of_the_guide_reports_what_it_says(run):
 
 def test_the_number_of_columns_can_be_given(run, capsys):
     np.save("D.npy", planted("planar", 0.3)[1])
-    printed = run("D.npy", "--directed", "--components", "3", "-o", "out.csv")
+    printed = run("D.npy", "--directed", "--omega-norm", "auto", "-o", "out.csv")
     assert list(table("out.csv")[0]) == ["row", "x", "y", "height", "potential"]
     assert "2 columns fit as well as 3" in printed.err
     run("D.npy", "--directed", "--components", "4", "--method", "umap", "-o", "out.csv")
@@ -273,6 +275,16 @@ def test_the_number_of_columns_can_be_given(run, capsys):
         main(["embed", "D.npy", "--components", "none"])
     assert stop.value.code == 2
     assert "a whole number of columns" in capsys.readouterr().err
+    many = ("D.npy", "--directed", "--components", "auto", "--method", "umap")
+    assert "--components auto is for mds" in run(*many, code=2).err
+
+
+def test_without_options_drift_and_columns_are_those_of_python(run):
+    """The command searched for a drift and columns, and the estimator did not."""
+    np.save("D.npy", planted("planar", 0.15)[1])
+    assert "omega_norm=0.5;" in run("D.npy", "--directed", "-o", "out.npy").out
+    model = finsler_ext.FinslerMDS(metric="precomputed").fit(np.load("D.npy"))
+    assert np.array_equal(np.load("out.npy"), model.embedding_)
 
 
 # ------------------------------------------------------------------ as in Python

@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 
 from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
+from finsler_ext.directed.potential import graph_potential
 from finsler_ext.geometry import RANDERS
-from finsler_ext.height.potential import graph_potential
 
 SHORT = {
     FinslerUMAP: {"n_epochs": 20, "random_state": 0},

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from finsler_ext import FinslerTSNE, FinslerUMAP, read_directed
-from finsler_ext.height.potential import graph_potential
+from finsler_ext.directed.potential import graph_potential
 
 RNG = np.random.default_rng(0)
 # rows of 5 to 30 edges, strengths over four orders of magnitude

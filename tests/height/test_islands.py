@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext.height.islands import log_level, offset_components, settle_islands
+from finsler_ext.height.islands import offset_components, settle_islands
+from finsler_ext.scales import log_level
 
 
 def pull(distance):

@@ -17,7 +17,7 @@ import finsler_ext
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.io import save
-from finsler_ext.neighbors.search import KMEANS_GRAPH
+from finsler_ext.neighbors import KMEANS_GRAPH
 from finsler_ext.tsne import neighbors as tsne_neighbors
 from finsler_ext.tsne import opentsne
 

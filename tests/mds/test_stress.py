@@ -10,20 +10,19 @@ from scipy.spatial import procrustes
 from sklearn.manifold import smacof
 
 from finsler_ext._threads import RowPool
-from finsler_ext.geometry import MATSUMOTO, RANDERS
-from finsler_ext.geometry.randers import randers_distances
-from finsler_ext.mds.descent import descend, majorize
-from finsler_ext.mds.drift import search_drift
-from finsler_ext.mds.general_stress import GeneralStress
-from finsler_ext.mds.laplacian import (
+from finsler_ext.directed.laplacian import (
     FactorisedLaplacian,
     IterativeLaplacian,
     UniformLaplacian,
     group_labels,
     laplacian_solver,
 )
-from finsler_ext.mds.start import InitialLayout, classical_scaling
-from finsler_ext.mds.stress import dense_stress
+from finsler_ext.geometry import MATSUMOTO, RANDERS
+from finsler_ext.geometry.randers import randers_distances
+from finsler_ext.mds.descent import descend, majorize
+from finsler_ext.mds.drift import search_drift
+from finsler_ext.mds.problem import InitialLayout, classical_scaling
+from finsler_ext.mds.stress import GeneralStress, dense_stress
 from finsler_ext.mds.transform import place_points
 
 OMEGAS = (0.0, 0.1, 0.5, 0.9, 0.99)
@@ -205,8 +204,8 @@ def test_all_solvers_solve_the_same_equation():
 
 
 def test_conjugate_gradients_cut_short_still_lower_the_stress(monkeypatch):
-    monkeypatch.setattr("finsler_ext.mds.laplacian.FACTORISED_BELOW", 10)
-    monkeypatch.setattr("finsler_ext.mds.laplacian.STEP_ITERATIONS", 2)
+    monkeypatch.setattr("finsler_ext.directed.laplacian.FACTORISED_BELOW", 10)
+    monkeypatch.setattr("finsler_ext.directed.laplacian.STEP_ITERATIONS", 2)
     D, W = random_problem(weighted=True)
     problem = dense_stress(D, W)
     assert isinstance(problem.solver, IterativeLaplacian)

@@ -6,7 +6,7 @@ import scipy.sparse
 from numba import njit
 from scipy.spatial.distance import cdist
 
-from finsler_ext._progress import listening
+from finsler_ext._messages import listening
 from finsler_ext.neighbors import distances as blocks
 from finsler_ext.neighbors.distances import Rows, nearest_rows
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, reduction_of

@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from finsler_ext import FinslerUMAP
+from finsler_ext.neighbors import SEARCHES, cheapest_search, make_index
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors
 from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
 from finsler_ext.neighbors.nndescent import NNDescentIndex, approximate_neighbors
 from finsler_ext.neighbors.precomputed import PrecomputedIndex
-from finsler_ext.neighbors.search import (
-    SEARCHES,
-    NeighborIndex,
-    SearchSettings,
-    cheapest_search,
-    make_index,
-)
+from finsler_ext.neighbors.search import NeighborIndex, SearchSettings
 from finsler_ext.umap import graph as umap_graph
 
 RNG = np.random.default_rng(0)

@@ -151,7 +151,7 @@ def test_attributes_and_clone(tsne_of_digits):
     assert copy.get_params() == model.get_params()
     assert copy.early_exaggeration == "auto"
     named = clone(model).set_params(**QUICK).set_output(transform="pandas").fit_transform(X[:100])
-    assert list(named.columns) == ["finslertsne_map0", "finslertsne_map1", "finslertsne_height"]
+    assert list(named.columns) == ["finslertsne0", "finslertsne1", "finslertsne_height"]
 
 
 def test_transform_before_fit():

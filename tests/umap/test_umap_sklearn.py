@@ -76,7 +76,7 @@ def test_pipelines_and_frames(few_digits):
     assert make_pipeline(StandardScaler(), quick()).fit_transform(X).shape == (200, 3)
     model = quick().set_output(transform="pandas")
     frame = model.fit_transform(X)
-    assert list(frame.columns) == ["finslerumap_map0", "finslerumap_map1", "finslerumap_height"]
+    assert list(frame.columns) == ["finslerumap0", "finslerumap1", "finslerumap_height"]
     assert list(model.get_feature_names_out()) == list(frame.columns)
     assert list(model.transform(X[:3] + 1).columns) == list(frame.columns)
     assert model.n_features_in_ == X.shape[1]
@@ -94,7 +94,7 @@ def test_two_map_columns_wherever_umap_has_two(few_digits):
     assert search.best_score_ > 0.8
     model = clone(quick(output="map")).set_output(transform="pandas")
     plane = model.fit_transform(X)
-    assert list(plane.columns) == ["finslerumap_map0", "finslerumap_map1"]
+    assert list(plane.columns) == ["finslerumap0", "finslerumap1"]
     assert np.array_equal(plane, model.embedding_[:, :2])
     assert list(model.transform(X[:3] + 1).columns) == list(plane.columns)
     assert model.set_params(output="all").transform(X[:3] + 1).shape == (3, 3)
@@ -107,7 +107,7 @@ def test_a_height_among_two_columns_is_noted(few_digits):
     X, _ = few_digits
     with pytest.warns(UserWarning, match="n_components=2: one of the two columns is the height"):
         model = quick(n_components=2).fit(X)
-    assert list(model.get_feature_names_out()) == ["finslerumap_map0", "finslerumap_height"]
+    assert list(model.get_feature_names_out()) == ["finslerumap0", "finslerumap_height"]
     for meant in ({"height": "free"}, {"omega_norm": 0.0}):
         with warnings.catch_warnings(record=True) as noted:
             warnings.simplefilter("always")

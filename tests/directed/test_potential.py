@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.data.digraphs import planted_digraph
-from finsler_ext.height.potential import (
+from finsler_ext.directed.potential import (
     RIDGES,
     choose_ridge,
     direction_auc,

@@ -1,14 +1,18 @@
-"""Warnings that point at the user's own line, and those of other packages that do not apply."""
+"""What a computation tells: warnings at the user's own line, and how far it is.
+
+Nobody listens to its progress by default, and then telling costs next to nothing.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["warn", "without_foreign"]
+__all__ = ["LAYOUT", "listening", "stage", "step", "warn", "without_foreign"]
 
 # Lines of this package, and of scikit-learn, which wraps fit_transform, are not the user's.
 _OURS = str(Path(__file__).parent)
@@ -46,3 +50,34 @@ def without_foreign(kind: str) -> Iterator[None]:
 def _is_inside(frame) -> bool:
     module = frame.f_globals.get("__name__", "").split(".")[0]
     return frame.f_code.co_filename.startswith(_OURS) or module in _WRAPPERS
+
+
+# The last stage, whose steps estimators show themselves.
+LAYOUT = "embedding"
+
+Listener = Callable[[str | None, float], None]
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call ``listener(name, 0.0)`` when a stage begins, ``listener(None, share)`` as it goes on."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def stage(name: str) -> None:
+    """A stage begins."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(name, 0.0)
+
+
+def step(done: int, total: int) -> None:
+    """This much of the stage is done."""
+    listener = _listener.get()
+    if listener is not None and total > 0:
+        listener(None, done / total)
