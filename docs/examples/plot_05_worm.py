@@ -32,8 +32,8 @@ print(model.evidence_)
 # %%
 # A neuron is named as out of line if the whole 99 % interval of its height is nearer to the median
 # of another class. The width was chosen on planted graphs, of the intervals of 90, 95 and 99 % the
-# one with the fewest false names (``python -m benchmarks.applications planted``). There, where
-# it named about four nodes, one name in seven was false; where it named one, up to seven in ten.
+# one with the fewest false names (``python -m benchmarks.applications planted``). There, where it
+# named about four nodes, one name in seven was false; where it named one, up to seven in ten.
 
 neurons = pd.DataFrame(
     {"height": model.embedding_[:, 2], "error": 2.576 * model.height_error_},
@@ -100,6 +100,6 @@ ax.spines[["top", "right"]].set_visible(False)
 #
 # **When this will mislead you.** Muscles are not in the data: a motor neuron that has synapses on
 # muscles and on few neurons (HSN) may lie high. The pharynx has a nervous system of its own with
-# hardly a link to the rest, so its heights have very long bars: do not compare them with others.
-# A third of the asymmetry is feedback or noise, which no height shows. Errors assume that synapses
+# hardly a link to the rest, so its heights have very long bars: do not compare them with others. A
+# third of the asymmetry is feedback or noise, which no height shows. Errors assume that synapses
 # were counted independently of each other.

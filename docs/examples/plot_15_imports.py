@@ -32,16 +32,16 @@ imports, landscape = draw("sklearn", without=("tests", "conftest", "externals"))
 print(f"{len(landscape.left_out)} modules without a chain of imports to the others are left out")
 
 # %%
-# Cycles are sets of modules that import each other in a circle. No order of them is free of
-# upward imports.
+# Cycles are sets of modules that import each other in a circle. No order of them is free of upward
+# imports.
 
 for cycle in imports.cycles():
     print(len(cycle), "modules:", ", ".join(cycle[:4]), "..." if len(cycle) > 4 else "")
 
 # %%
 # django, pandas and sympy (``pip install django pandas sympy``). In pandas, half of the imports
-# that rise most are for type hints: ``pandas._typing`` lies low, because everything imports it, and it
-# imports the classes that it names.
+# that rise most are for type hints: ``pandas._typing`` lies low, because everything imports it, and
+# it imports the classes that it names.
 
 for name in ("django", "pandas", "sympy"):
     imports, _ = draw(name)
@@ -61,8 +61,8 @@ for cycle in own.cycles():
 # ---------------------
 #
 # Eight packages declare their layers for import-linter. Share of the pairs of modules from
-# different layers that the height orders as declared, and by how much it differs from that of other orders
-# (``python -m benchmarks.imports``; all packages and intervals in
+# different layers that the height orders as declared, and by how much it differs from that of other
+# orders (``python -m benchmarks.imports``; all packages and intervals in
 # ``benchmarks/results/applications.md``):
 #
 # ===================== =============== ================ ==============
@@ -77,8 +77,8 @@ for cycle in own.cycles():
 # So the order is SpringRank's, and graphviz's dot agrees better with the declared layers on five of
 # the seven packages that it could draw; it also has fewer crossings on all seven. It needed 21 s
 # for one of them and more than a minute for the eighth (napari), which take half a second here.
-# What the landscape adds is a map on which related modules are close, and size: a graph of 10,000 nodes
-# is fitted in 2.3 s.
+# What the landscape adds is a map on which related modules are close, and size: a graph of 10,000
+# nodes is fitted in 2.3 s.
 #
 # **When this will mislead you.** The height is an average over all imports of a module, not a layer
 # that somebody declared. An ``__init__.py`` that collects names is high if few import it and low if

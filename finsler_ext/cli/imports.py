@@ -157,8 +157,11 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     # those that rise most stand out, because short rises mean little
     few = np.arange(len(upward)) < PRINTED
     pale = float(np.clip(40.0 / max(len(upward), 1), 0.06, 0.6))
-    look = {"linewidths": np.where(few, 1.3, 0.8), "alpha": np.where(few, 0.9, pale)}
-    ax.add_collection(LineCollection(places[upward], colors=UP, zorder=2, **look))
+    stroke: dict[str, Any] = {
+        "linewidths": np.where(few, 1.3, 0.8),
+        "alpha": np.where(few, 0.9, pale),
+    }
+    ax.add_collection(LineCollection(places[upward], colors=UP, zorder=2, **stroke))
     look = {"c": landscape.height, "cmap": "viridis", "linewidths": 0, "zorder": 3}
     ax.scatter(*places.T, s=2 * marker_size(n), **look)
     ax.autoscale_view()
