@@ -8,7 +8,7 @@ planted  How many names of neurons out of line are false? Graphs of SpringRank's
          on these, not on the worm.
 worm     Chance that two neurons of different classes are in the order sensory, inter, motor.
 dentate  Chance that two cells of different stages are in the order of their lineage: 164 of 200
-         cells of the dentate gyrus (docs/examples/dentate_gyrus.h5ad), with the velocity graph
+         cells of the dentate gyrus (dentate_gyrus.h5ad of the docs), with the velocity graph
          that scvelo made from all genes. Diffusion pseudotime is told a cell of the first stage,
          and does not read velocities. PAGA
          orders groups: the same chance for two groups of different stages, by paths along its
@@ -40,12 +40,12 @@ from benchmarks.orders import degree_difference, right_pairs
 from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds
 from benchmarks.peers.springrank import springrank
 from finsler_ext import FinslerMDS, FinslerUMAP
+from finsler_ext.directed.potential import pair_potential
 from finsler_ext.evidence import velocity_evidence
 from finsler_ext.evidence.direction import measured_pairs, potential_error
-from finsler_ext.height.potential import pair_potential
 
 SEEDS, RESAMPLES, SHUFFLES = 5, 500, 100
-EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples" / "3_applications"
 INTERVALS = {"90 %": 1.645, "95 %": 1.96, "99 %": 2.576}
 # The lineage of granule cells in the dentate gyrus (Hochgerner et al. 2018).
 GRANULE_CELLS = {

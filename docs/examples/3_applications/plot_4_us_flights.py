@@ -8,8 +8,8 @@ public domain). The table has the columns ``from``, ``to`` and ``minutes``; wher
 flight, ``missing="geodesic"`` takes the shortest way. The model does not know where the airports
 are.
 
-Files: :download:`flights_us_2015jan.csv </examples/flights_us_2015jan.csv>`,
-:download:`airports_us.csv </examples/airports_us.csv>`. In a clone,
+Files: :download:`flights_us_2015jan.csv </examples/3_applications/flights_us_2015jan.csv>`,
+:download:`airports_us.csv </examples/3_applications/airports_us.csv>`. In a clone,
 ``pip install '.[plot]' pandas`` is enough.
 """
 

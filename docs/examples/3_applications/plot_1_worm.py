@@ -8,8 +8,8 @@ line, and how sure is that? The data are the chemical synapses of the adult herm
 pair the number of sections that show a synapse. The classes of the neurons are used to sort the
 picture and to check it, not by the model.
 
-Files: :download:`worm_cook2019.csv </examples/worm_cook2019.csv>`,
-:download:`worm_neurons.csv </examples/worm_neurons.csv>`. In a clone,
+Files: :download:`worm_cook2019.csv </examples/3_applications/worm_cook2019.csv>`,
+:download:`worm_neurons.csv </examples/3_applications/worm_neurons.csv>`. In a clone,
 ``pip install '.[plot]' pandas`` is enough.
 """
 

@@ -8,8 +8,8 @@ mouse (Hochgerner et al. 2018). Most of them belong to one known lineage: radial
 neuroblasts, immature granule cells, mature granule cells. The order comes from the velocities
 alone; clusters are used for colours and to check it.
 
-The file :download:`dentate_gyrus.h5ad </examples/dentate_gyrus.h5ad>` holds scvelo's results for
-these cells, from the tests of CellRank 1.0.0 (BSD-3). All 2,930 cells are in
+The file :download:`dentate_gyrus.h5ad </examples/3_applications/dentate_gyrus.h5ad>` holds
+scvelo's results for these cells, from the tests of CellRank 1.0.0 (BSD-3). All 2,930 cells are in
 ``scvelo.datasets.dentategyrus()``. The page needs ``pip install '.[plot,h5ad]'`` in a clone.
 """
 
