@@ -1,8 +1,16 @@
-"""Documentation of finsler_ext: ``python -m sphinx -W -b html docs docs/_build/html``."""
+"""Documentation of finsler_ext: ``python -m sphinx -W -b html docs docs/_build/html``.
 
+While writing, ``-D sphinx_gallery_conf.plot_gallery=0`` leaves the examples out; those that did not
+change are not run again in any case.
+"""
+
+import inspect
+import re
+from importlib import import_module
 from importlib.metadata import version as installed_version
 
 import matplotlib
+from numpydoc.docscrape import NumpyDocString
 
 matplotlib.use("Agg")
 
@@ -26,10 +34,11 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "substitution"
 myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 nitpicky = False
+default_role = "py:obj"  # names in single backticks are links
 
 # API reference
 autosummary_generate = True
-autodoc_inherit_docstrings = False  # umap-learn's and openTSNE's are on their own pages
+autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -49,7 +58,7 @@ sphinx_gallery_conf = {
 
 # Pages
 html_theme = "pydata_sphinx_theme"
-html_title = "finsler_ext"
+html_title = f"finsler_ext {version}"
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,
@@ -60,6 +69,93 @@ html_theme_options = {
     "footer_end": [],
 }
 # pages without pages below them need no list of those
-ALONE = ("index", "install", "tutorial", "height", "method", "faq", "cite", "changelog")
-html_sidebars: dict[str, list] = {page: [] for page in (*ALONE, "checklist")}
+ALONE = (
+    "index",
+    "install",
+    "tutorial",
+    "height",
+    "evidence",
+    "complaints",
+    "method",
+    "faq",
+    "cite",
+)
+html_sidebars: dict[str, list] = {page: [] for page in (*ALONE, "changelog", "checklist")}
 linkcheck_ignore = [r"https://doi\.org/.*"]
+
+# Parents whose parameters an estimator inherits, and their pages.
+PARENTS = {
+    "finsler_ext.FinslerUMAP": ("umap", "UMAP", "umap-learn"),
+    "finsler_ext.FinslerTSNE": ("openTSNE", "TSNE", "openTSNE"),
+}
+MOST_SHOWN = 6  # parameters in the heading of a class
+SYMBOLS = {
+    "Σ": r"\sum", "‖": r"\|", "ω": r"\omega", "ν": r"\nu", "·": r"\cdot", "≠": r"\ne ",
+    "−": "-", "²": "^2", "ln": r"\ln",
+}  # fmt: skip
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-process-docstring", complete_docstring, priority=400)  # before numpydoc
+
+
+def shorten_signature(app, what, name, obj, options, signature, returns):
+    """The first parameters of a class with many: all of them are listed below it."""
+    if what != "class" or signature is None:
+        return None
+    parameters = list(inspect.signature(obj).parameters.values())
+    if len(parameters) <= 2 * MOST_SHOWN:
+        return None
+    return f"({', '.join(map(str, parameters[:MOST_SHOWN]))}, ...)", returns
+
+
+def complete_docstring(app, what, name, obj, options, lines) -> None:
+    """Formulas typeset, and the parameters that a class inherits."""
+    lines[:] = typeset(lines)
+    if name in PARENTS:
+        lines += ["", *inherited(obj, *PARENTS[name])]
+
+
+def typeset(lines: list[str]) -> list[str]:
+    """Formulas, which are indented at the head of a docstring, as mathematics."""
+    out: list[str] = []
+    head = True
+    for line in lines:
+        head = head and not re.fullmatch(r"-{3,}", line)
+        if head and line.startswith("    ") and "=" in line:
+            if out[-1].startswith("   "):
+                out[-1] += r" \\"
+            else:
+                out += [".. math::", ""]
+            out.append(f"   {latex(line)}")
+        else:
+            out.append(line)
+    return out
+
+
+def latex(formula: str) -> str:
+    """The letters of a formula in a docstring as LaTeX."""
+    formula = re.sub(r"([A-Za-z])_([a-z]{2})", r"\1_{\2}", formula.strip())
+    formula = re.sub(" {2,}", r" \\qquad ", formula)
+    return re.sub("|".join(SYMBOLS), lambda found: SYMBOLS[found[0]] + " ", formula)
+
+
+def inherited(obj, module: str, parent: str, package: str) -> list[str]:
+    """A section with the parameters that only the parent describes."""
+    own = NumpyDocString(inspect.getdoc(obj))
+    known = {part.strip() for entry in own["Parameters"] for part in entry.name.split(",")}
+    told = {}
+    for entry in NumpyDocString(inspect.getdoc(getattr(import_module(module), parent)))[
+        "Parameters"
+    ]:
+        parameter, _, kind = entry.name.partition(":")
+        told[parameter.strip()] = kind.strip(), entry.desc
+    lines = ["Other Parameters", "----------------"]
+    for parameter, default in inspect.signature(obj).parameters.items():
+        if parameter in known:
+            continue
+        text = told.get(parameter, ("", []))[1] or [f"See {package}."]
+        lines.append(f"{parameter} : default={default.default!r}")
+        lines += [f"    {line}".rstrip() for line in text]
+    return lines

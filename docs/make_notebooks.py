@@ -12,7 +12,12 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "notebooks"
-SHOWN = ("plot_01_digits", "plot_02_density", "plot_03_flights")
+# Notebooks by the example that they are made from.
+SHOWN = {
+    "digits": "1_height/plot_1_digits",
+    "density": "1_height/plot_2_density",
+    "flights": "2_directed/plot_1_flights",
+}
 SETTINGS = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -23,7 +28,7 @@ def notebook(source: str, name: str) -> dict:
     """An example in sphinx-gallery's form as a notebook without output."""
     title, *parts = re.split(r"^# %%$\n", source, flags=re.M)
     heading, first = re.fullmatch(r'"""\n(.*?)"""\n(.*)', title, re.S).groups()
-    note = f"*Made from `docs/examples/{name}.py`. Needs `pip install 'finsler_ext[plot]'`.*"
+    note = f"*Made from `docs/examples/{name}.py`. Needs `pip install '.[plot]'` in a clone.*"
     cells = [("markdown", f"{markdown(heading)}\n\n{note}"), ("code", first)]
     for part in parts:
         text = re.match(r"(?:#.*\n)*", part)[0]
@@ -37,6 +42,7 @@ def notebook(source: str, name: str) -> dict:
 def markdown(text: str) -> str:
     """The little reStructuredText of the examples: titles, code and links to pages."""
     text = re.sub(r"^(.+)\n=+$", r"# \1", text.strip(), flags=re.M)
+    text = re.sub(r":doc:`([^`<]+) </[^`]+>`", r"\1", text)
     text = re.sub(r":doc:`/?([^`]+)`", r"`docs/\1`", text)
     return text.replace("``", "`")
 
@@ -57,5 +63,5 @@ def made_of(name: str) -> str:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name in SHOWN:
-        (FOLDER / f"{name.removeprefix('plot_')}.ipynb").write_text(made_of(name), "utf-8")
+    for name, example in SHOWN.items():
+        (FOLDER / f"{name}.ipynb").write_text(made_of(example), "utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-EXAMPLES = sorted((DOCS / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((DOCS / "examples").glob("*/plot_*.py"))
 PUBLIC = ["finsler_ext"] + [
     f"finsler_ext.{name}"
     for name in ("plot", "scanpy", "metrics", "drift_field", "explain", "geometry", "spectral")
@@ -85,16 +85,21 @@ def test_links_lead_to_files_and_headings_that_exist(page):
         file, _, anchor = target.partition("#")
         goal = page.parent / file if file else page
         if "gallery" in goal.parts:  # made by the build from the examples
-            goal = DOCS / "examples" / f"{goal.stem}.py"
-            goal = goal if goal.stem != "index" else goal.with_name("README.rst")
+            inner = Path(*goal.parts[goal.parts.index("gallery") + 1 :])
+            name = "README.rst" if inner.stem == "index" else f"{inner.stem}.py"
+            goal = DOCS / "examples" / inner.with_name(name)
         assert goal.exists(), target
         assert not anchor or anchor in anchors(goal), target
 
 
 def test_examples_link_to_pages_that_exist():
     for example in EXAMPLES:
-        for page in re.findall(r":doc:`/([^`]+)`", example.read_text(encoding="utf-8")):
-            assert (DOCS / f"{page}.md").exists(), (example.name, page)
+        text = example.read_text(encoding="utf-8")
+        for page in re.findall(r":doc:`(?:[^`<]+<)?/([^`>]+)>?`", text):
+            made = DOCS / f"{page.replace('gallery', 'examples', 1)}.py"
+            assert (DOCS / f"{page}.md").exists() or made.exists(), (example.name, page)
+        for file in re.findall(r":download:`[^`<]+</([^`>]+)>`", text):
+            assert (DOCS / file).exists(), (example.name, file)
 
 
 @pytest.mark.slow
@@ -121,18 +126,18 @@ def test_the_examples_run(example, monkeypatch):
 def notebooks():
     """What `docs/make_notebooks.py` makes, by the file it writes to."""
     made = runpy.run_path(str(DOCS / "make_notebooks.py"))
-    names = made["SHOWN"]
-    return {made["FOLDER"] / f"{n.removeprefix('plot_')}.ipynb": made["made_of"](n) for n in names}
+    shown = made["SHOWN"].items()
+    return {made["FOLDER"] / f"{name}.ipynb": (e, made["made_of"](e)) for name, e in shown}
 
 
 def test_notebooks_are_those_of_the_gallery():
     made = notebooks()
     assert len(made) == 3
     assert set((DOCS / "notebooks").glob("*.ipynb")) == set(made)
-    for path, text in made.items():
+    for path, (source, text) in made.items():
         assert path.read_text(encoding="utf-8") == text, "run python docs/make_notebooks.py"
         code = [c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-        example = DOCS / "examples" / f"plot_{path.stem}.py"
+        example = DOCS / "examples" / f"{source}.py"
         kept = [line.strip() for source in code for line in "".join(source).splitlines()]
         statements = re.sub(r'^""".*?"""|^#.*$', "", example.read_text(), flags=re.S | re.M)
         for line in statements.splitlines():
@@ -143,7 +148,7 @@ def test_notebooks_are_those_of_the_gallery():
 @pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
 @pytest.mark.filterwarnings("ignore")  # jupyter's own
 def test_notebooks_run(path, tmp_path):
-    nbclient = pytest.importorskip("nbclient", reason="pip install 'finsler_ext[docs]'")
+    nbclient = pytest.importorskip("nbclient", reason="pip install '.[docs]'")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     book = nbformat.read(path, as_version=4)

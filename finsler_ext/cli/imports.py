@@ -22,7 +22,7 @@ from finsler_ext.cli.progress import Interrupts
 
 # Modules that an embedding needs.
 FEWEST = 4
-# Upward imports and cycles that are printed.
+# Upward imports that are printed and drawn in full colour, and cycles that are printed.
 PRINTED = 20
 # Up to this many modules all names are tried in a picture, and of more the best connected.
 MOST_NAMES, LANDMARKS = 60, 40
@@ -30,6 +30,7 @@ MOST_NAMES, LANDMARKS = 60, 40
 SIZE = (12.0, 7.0)
 UP, DOWN = "#d62728", "0.6"
 MEANING = "height: imports many, imported by few"
+RED = "a red line is an import that leads up: the lower module imports the upper one"
 
 
 class Imports(NamedTuple):
@@ -97,7 +98,7 @@ def read_imports(package: str, without: tuple[str, ...] | list[str] = ()) -> Imp
         (number[name], number[other])
         for name in names
         for other in sorted(found.find_modules_directly_imported_by(name))
-        if other in number
+        if other in number and other != name  # pandas has a module that imports itself
     ]
     source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     shape = (len(names), len(names))
@@ -153,7 +154,14 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     faint = float(np.clip(150.0 / max(graph.nnz, 1), 0.03, 0.3))
     every = places[np.column_stack(graph.nonzero())]
     ax.add_collection(LineCollection(every, colors=DOWN, linewidths=0.5, alpha=faint, zorder=1))
-    ax.add_collection(LineCollection(places[upward], colors=UP, linewidths=1.1, alpha=0.8))
+    # those that rise most stand out, because short rises mean little
+    few = np.arange(len(upward)) < PRINTED
+    pale = float(np.clip(40.0 / max(len(upward), 1), 0.06, 0.6))
+    stroke: dict[str, Any] = {
+        "linewidths": np.where(few, 1.3, 0.8),
+        "alpha": np.where(few, 0.9, pale),
+    }
+    ax.add_collection(LineCollection(places[upward], colors=UP, zorder=2, **stroke))
     look = {"c": landscape.height, "cmap": "viridis", "linewidths": 0, "zorder": 3}
     ax.scatter(*places.T, s=2 * marker_size(n), **look)
     ax.autoscale_view()
@@ -167,6 +175,7 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     share = len(upward) / graph.nnz
     ax.set_title(f"{n} modules, {graph.nnz} imports; {len(upward)} ({share:.1%}) lead up, in red")
     ax.set(xticks=[], yticks=[], ylabel=f"{MEANING}  →")
+    ax.set_xlabel("grey: the upper module imports the lower one; red: the lower imports the upper")
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
 
@@ -184,7 +193,9 @@ def side_view(landscape: Landscape) -> np.ndarray:
 
 def _write_names(ax, places, names: list[str], wanted: list[int]) -> None:
     """Names beside their modules, but for those that would cover another."""
-    figure = ax.figure
+    from matplotlib.patheffects import withStroke
+
+    figure, halo = ax.figure, [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     taken: list[Any] = []
@@ -192,7 +203,7 @@ def _write_names(ax, places, names: list[str], wanted: list[int]) -> None:
         for across, align in ((4, "left"), (-4, "right")):
             text = ax.annotate(
                 _inner(names[i]), places[i], xytext=(across, 3), textcoords="offset points",
-                fontsize=9, ha=align, zorder=4,
+                fontsize=10, ha=align, zorder=4, path_effects=halo,
             )  # fmt: skip
             box = text.get_window_extent(renderer)
             inside = ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1
@@ -217,11 +228,9 @@ def write_page(landscape: Landscape, path: Path, title: str) -> None:
         "imported by": np.bincount(graph.indices, minlength=len(names)),
         "imports upwards": np.array([listed(upward.get(i, ["none"])) for i in rows], dtype=object),
     }
-    labels = {"part": landscape.packages()}
-    lines = landscape.upward()
     explore(
-        landscape.model, path, labels=labels, hover=hover, title=title, height_label=MEANING,
-        lines=lines,
+        landscape.model, path, labels={"part": landscape.packages()}, hover=hover, title=title,
+        height_label=MEANING, lines=landscape.upward(), lines_label=RED,
     )  # fmt: skip
 
 

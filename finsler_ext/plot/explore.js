@@ -16,7 +16,8 @@ for (const c of data.colors) c.values = unpack(c.values, c.names ? Int32Array : 
 const ends = unpack(data.lines, Int32Array);
 const canvas = document.createElement("canvas");
 const FLAT = canvas.getContext("webgl2") || canvas.getContext("webgl") ? "scattergl" : "scatter";
-const view = {tilt: 0, turn: 0, lift: data.magnify, solid: false, color: data.start, drag: "pan"};
+// lines lead up or down, which the map from above does not show
+const view = {tilt: ends.length ? 90 : 0, turn: 0, lift: data.magnify, solid: false, color: data.start, drag: "pan"};
 let drawn = [], selected = new Set(), adding = false, turning = false;
 const wide = () => innerWidth >= NARROW;
 

@@ -38,6 +38,7 @@ def explore(
     title: str = "Finsler embedding",
     height_label: str | None = None,
     lines=None,
+    lines_label: str = "",
 ) -> Path:
     """Write a stand-alone page that shows map and side view; it needs no network.
 
@@ -62,7 +63,9 @@ def explore(
     height_label : str, optional
         What the height means, in the words of the data; as in `plot_map`.
     lines : array of shape (k, 2), optional
-        Pairs of rows to join by a red line.
+        Pairs of rows to join by a red line; the page then opens with the side view.
+    lines_label : str
+        What the lines mean: a sentence of the page.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def explore(
     except ImportError:
         raise ImportError("explore needs plotly: pip install 'finsler_ext[plot]'") from None
     colors, start = _colorings(embedding, labels, shown, height_label)
-    about = _about(colors[0].title, fidelity_words(embedding))
+    about = _about(lines_label, colors[0].title, fidelity_words(embedding))
     data = {
         "about": about,
         "magnify": magnification(shown),
@@ -142,10 +145,9 @@ def _colorings(embedding, labels, shown: Shown, height_label) -> tuple[list[Colo
     return colors, start
 
 
-def _about(meaning: str, trust: str) -> str:
-    """What the height means and how far to trust it, as sentences."""
-    sentences = [meaning, trust] if trust else [meaning]
-    return encodable(" ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences))
+def _about(*sentences: str) -> str:
+    """What lines and height mean and how far to trust the height, where there is any to say."""
+    return encodable(" ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text))
 
 
 def _file(name: str) -> str:

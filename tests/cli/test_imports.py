@@ -56,6 +56,13 @@ def test_layers_come_out_and_the_upward_import_is_named(package, capsys):
         assert "layered.low0" in file.read()
 
 
+def test_a_module_that_imports_itself_is_read(package):
+    name = package("layered", layers("layered") | {"low1": ["from layered import low1"]})
+    imports = read_imports(name)
+    assert not imports.graph.diagonal().any()
+    assert imports.graph.nnz == 19
+
+
 def test_words_leave_modules_out(package):
     name = package("layered", layers("layered"))
     found = read_imports(name, ["low0"])

@@ -5,7 +5,8 @@ Flight times with a jet stream
 Flying west takes longer than flying east. Given flying times alone, `FinslerMDS` places the
 airports and finds the direction and the strength of the mean wind.
 
-The times here are simulated, so that the answer is known. The next example takes real ones.
+The times here are simulated, so that the answer is known; there are
+:doc:`real ones </gallery/3_applications/plot_4_us_flights>` among the applications.
 """
 
 import matplotlib.pyplot as plt
