@@ -17,6 +17,7 @@ from finsler_ext.mds.general_stress import GeneralStress
 from finsler_ext.mds.scaling import SCALINGS, OrdinalStress
 from finsler_ext.mds.start import STARTS, InitialLayout
 from finsler_ext.mds.stress import DenseStress, dense_stress
+from finsler_ext.validation import check_start
 
 __all__ = [
     "GD_EPOCHS",
@@ -165,6 +166,7 @@ def starts_of(problem: DenseStress, settings: Settings, random_state):
             settings.init, settings.n_components, problem, random_state, settings.n_threads
         )
     given = np.asarray(settings.init, dtype=np.float64)
+    check_start("init", given / problem.unit)
     if given.shape[1] < settings.n_components:
         given = np.column_stack([given, np.zeros(len(given))])
     return lambda omega_norm: given
