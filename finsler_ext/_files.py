@@ -28,6 +28,17 @@ def replaced(path) -> Iterator[Path]:
     ...     Path(folder, "a.txt").read_text()
     'whole'
     """
+    try:
+        with _beside(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno and error.filename is None:  # a full disk does not say which file it was for
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
+def _beside(path) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a pipe or a device has nothing to lose
         with tempfile.TemporaryDirectory() as folder:

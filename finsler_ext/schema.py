@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,12 +25,14 @@ __all__ = [
     "DRIFT",
     "FLAG",
     "JOBS",
+    "METRIC_OPTIONS",
     "NONE",
     "SCALE",
     "SEED",
     "SPACE",
     "TEXT",
     "VERBOSE",
+    "WIDTH",
     "Field",
     "Schema",
     "Scope",
@@ -134,12 +135,22 @@ FLAG = Field("True or False", lambda value, scope: isinstance(value, (bool, np.b
 CALLABLE = Field("a function", lambda value, scope: callable(value))
 
 
+# Compiled code holds integers up to this.
+LARGEST_WHOLE = 2**63
+
+
+def _is_number(value, types: tuple[type, ...]) -> bool:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, types):
+        return False
+    return not isinstance(value, int) or abs(value) < LARGEST_WHOLE
+
+
 def number(text: str = ANY_NUMBER, *, nan: bool = False) -> Field:
     """A number in a range; "(0, inf)" leaves out infinity and "(0, inf]" does not."""
     span = Range.of(text)
 
     def holds(value, scope: Scope) -> bool:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        if not _is_number(value, (int, float, np.integer, np.floating)):
             return False
         return nan if value != value else span.holds(value, value, scope)
 
@@ -151,8 +162,7 @@ def whole(text: str = ANY_NUMBER, *, size: str = "") -> Field:
     span = Range.of(text)
 
     def holds(value, scope: Scope) -> bool:
-        is_whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-        in_range = is_whole and span.holds(value, value, scope)
+        in_range = _is_number(value, (int, np.integer)) and span.holds(value, value, scope)
         return in_range and (not size or scope.agrees([size], [int(value)]))
 
     return Field(f"an integer{span}", holds)
@@ -170,11 +180,12 @@ def instance(*types: type) -> Field:
 
 
 # Parameters that all estimators have; `Space.check_drift` knows the range of drifts.
-SEED = NONE | whole("[0, 4294967295]") | instance(np.random.RandomState, np.random.Generator)
+SEED = NONE | whole("[0, 4294967295]") | instance(np.random.RandomState)
 DRIFT = number() | one_of("auto")
 SPACE = TEXT | Field("a Space", lambda value, scope: hasattr(value, "check_drift"))
 JOBS = NONE | whole()
 VERBOSE = FLAG | whole("[0, inf)")
+WIDTH = whole("[1, 10000]")
 
 
 def listed(item: Field, *, least: int = 0) -> Field:
@@ -185,9 +196,9 @@ def listed(item: Field, *, least: int = 0) -> Field:
     return Field(f"a list of {item.words}", holds)
 
 
-def settings(**known: Field) -> Field:
+def settings(words: str = "a dict", /, **known: Field) -> Field:
     """A dict by name; names that are not known may have any plain value."""
-    plain = NONE | TEXT | FLAG | number("[-inf, inf]") | instance(list, tuple, dict)
+    plain = NONE | TEXT | FLAG | number("[-inf, inf]") | instance(list, tuple, dict, np.ndarray)
 
     def holds(value, scope: Scope) -> bool:
         return isinstance(value, dict) and all(
@@ -195,7 +206,10 @@ def settings(**known: Field) -> Field:
             for name, item in value.items()
         )
 
-    return Field("a dict", holds)
+    return Field(words, holds)
+
+
+METRIC_OPTIONS = NONE | settings("a dict of options by name, p > 0", p=number("(0, inf]"))
 
 
 def array(types: str, shape: str, text: str = ANY_NUMBER, *, nan: bool = False) -> Field:

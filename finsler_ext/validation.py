@@ -110,10 +110,16 @@ def _check_integers(X, name: str) -> None:
     for values in columns:
         if scipy.sparse.issparse(values):  # of lists and dicts only as coordinates
             values = (values.tocoo() if values.format in ("lil", "dok") else values).data
-        if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or not values.size:
+        if not isinstance(values, np.ndarray) or not values.size:
             continue
-        largest = max(-int(values.min()), int(values.max()))
-        if values.dtype.itemsize == 8 and largest > LARGEST_INTEGER:
+        if values.dtype.kind == "O":
+            whole = (abs(v) for v in values.ravel().tolist() if isinstance(v, int))
+            largest = max(whole, default=0)
+        elif values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+            largest = max(-int(values.min()), int(values.max()))
+        else:
+            continue
+        if largest > LARGEST_INTEGER:
             raise ValueError(
                 f"{name} has integers up to {largest}, beyond 2⁵³: floats do not tell them from "
                 f"their neighbours. Subtract a constant first, such as {name}.min(axis=0)."

@@ -99,7 +99,7 @@ def _translate_error(error: Exception, interrupts: Interrupts) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    with suppress(BrokenPipeError):
+    with suppress(OSError):  # nobody reads, or the disk is full
         print(f"finsler-ext: {message}", file=sys.stderr)
     return code
 

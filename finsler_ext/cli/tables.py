@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -155,8 +156,10 @@ def _table(X, names, rows, label, source="", **more) -> Table:
 
 def _complete(path, table: Table, options, least: int) -> Table:
     X = table.X
-    if X.shape[1] == 0:
-        raise UsageError(f"{path}: no column is left to embed")
+    _check_columns(path, X)
+    if not scipy.sparse.issparse(X) and X.dtype.kind in "iu" and X.size:
+        for column in range(X.shape[1]) if X.dtype.itemsize == 8 else ():
+            _check_exact(path, table.column(column), (X[:, column].min(), X[:, column].max()))
     values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
     if np.isinf(values).any():
         raise UsageError(f"{path} has infinite values; replace them by numbers")
@@ -257,6 +260,9 @@ def _numbers(path, names: list[str], used: list[int], chunk) -> np.ndarray:
         wrong = numbers_of(cells, block[:, place])
         if wrong is not None:
             bad.append((names[c], cells[wrong], chunk[wrong][0]))
+        elif np.nanmax(np.abs(block[:, place]), initial=0) > MOST_EXACT:
+            whole = [int(cell) for cell in cells if cell.lstrip("+-").isdecimal()]
+            _check_exact(path, names[c], whole)
     if bad:
         name, cell, line = bad[0]
         raise UsageError(
@@ -264,6 +270,17 @@ def _numbers(path, names: list[str], used: list[int], chunk) -> np.ndarray:
             + _ways_out([name for name, _, _ in bad])
         )
     return block
+
+
+def _check_exact(path, name: str, whole: Sequence[int]) -> None:
+    """Refuse whole numbers that floats would not tell from their neighbours."""
+    largest = max((abs(int(value)) for value in whole), default=0)
+    if largest > MOST_EXACT:
+        raise UsageError(
+            f"{path}: column {name!r} has whole numbers up to {largest}, beyond 2⁵³: floats do not "
+            "tell them from their neighbours; subtract a constant from it, name the rows by it "
+            f"with --index {name!r}, or leave it out with --drop {name!r}"
+        )
 
 
 def _ways_out(names: list[str]) -> str:
@@ -284,7 +301,8 @@ def _ways_out(names: list[str]) -> str:
 
 def load_npy(path: Path) -> np.ndarray:
     try:
-        array = np.load(path, allow_pickle=False)
+        # mapped first: a header may promise more than the file holds
+        array = np.load(path, allow_pickle=False, mmap_mode="r")
     except (MemoryError, OSError):
         raise
     except Exception as error:  # a broken file raises nearly anything
@@ -295,7 +313,14 @@ def load_npy(path: Path) -> np.ndarray:
         raise UsageError(
             f"{path} must hold a matrix of numbers, got shape {array.shape} of {array.dtype}"
         )
-    return array
+    _check_columns(path, array)
+    return np.array(array)
+
+
+def _check_columns(path, X) -> None:
+    """A matrix without columns may have a row for every number; it takes long to name them."""
+    if X.shape[1] == 0:
+        raise UsageError(f"{path}: no column is left to embed")
 
 
 def _npy(path: Path, options) -> Table:
@@ -336,6 +361,7 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     wanted = matrices[0] if wanted is None else wanted
     if wanted not in matrices:
         raise UsageError(f"{path} has no matrix {wanted!r}; it has {listed(arrays)}")
+    _check_columns(path, arrays[wanted])
     return arrays[wanted], {name: a for name, a in arrays.items() if name != wanted}
 
 
@@ -389,6 +415,9 @@ def _parquet(path: Path, wanted: Wanted) -> Table:
     if wanted.row_names is not None:
         row_names = _parquet_label(path, wanted.row_names)
     taken = [names[c] for c in used]
+    for name in taken:
+        if columns[name].dtype.kind in "iu" and len(columns[name]):
+            _check_exact(path, name, (columns[name].min(), columns[name].max()))
     X = np.column_stack([columns[name].astype(float) for name in taken])
     unused = [n for c, n in enumerate(names) if c not in {*used, *out} and n not in wanted.drop]
     return _table(X, taken, row_names, label, unused=tuple(unused))

@@ -56,6 +56,7 @@ __all__ = [
     "FirstAct",
     "Layout",
     "check_height",
+    "check_law",
     "height_mode",
     "height_share",
     "lay_out",
@@ -104,6 +105,21 @@ def check_height(height, n_components: int, start_columns: int | None, start_nam
             f"free height needs all {n_components} columns, any other the {n_components - 1} of "
             "the map. Use height='auto'."
         )
+
+
+def check_law(state: dict) -> None:
+    """Refuse fitted attributes without the slope β > 0 that new heights follow.
+
+    A flat potential has none. Heights that are not settled may fall with the scale.
+    """
+    islands, mode = state.get("islands_"), state.get("height_")
+    if islands is None or not (islands.settled or mode == POTENTIAL):
+        return
+    potential, slope = state.get("potential_"), islands.slope
+    potential = np.empty(0) if potential is None else potential[np.isfinite(potential)]
+    flat = not potential.size or _is_flat(potential - potential.mean())
+    if not (0 < slope < np.inf or (flat and np.isnan(slope))):
+        raise ValueError(f"islands_ has the slope {slope}, which no height follows")
 
 
 def height_mode(
@@ -298,10 +314,14 @@ def _standardised(potential, graph, rough: bool) -> tuple[np.ndarray, float]:
         mean = springs @ values / np.where(degree > 0, degree, 1.0)
         values = (1.0 - SMOOTHED) * values + SMOOTHED * mean
     values = values - values.mean()
-    spread = float(values.std())
-    if spread <= 1e-9 * max(float(np.abs(values).max(initial=0.0)), 1.0):
+    if _is_flat(values):
         return np.random.default_rng(0).normal(size=n), float("nan")
+    spread = float(values.std())
     return values / spread, spread
+
+
+def _is_flat(centred: np.ndarray) -> bool:
+    return float(centred.std()) <= 1e-9 * max(float(np.abs(centred).max(initial=0.0)), 1.0)
 
 
 def _pinned(descent, position):

@@ -21,9 +21,8 @@ from finsler_ext.validation import checked_structure
 __all__ = ["Decoder", "Encoder"]
 
 NO_CODE = "a file holds data and no code"
-# The states of numpy's generators: compiled code reads them without a look.
+# The state of numpy's generator: compiled code reads it without a look.
 MERSENNE = settings(key=array("u4 i8", "624", "[0, 4294967295]"), pos=whole("[0, 624]"))
-GENERATORS = ("PCG64", "PCG64DXSM", "MT19937")
 
 
 class Encoder:
@@ -65,8 +64,6 @@ class Encoder:
         if isinstance(value, np.random.RandomState):
             state = value.get_state(legacy=False)
             return {"is": "RandomState", "state": self.encode(state, path)}
-        if isinstance(value, np.random.Generator):
-            return {"is": "Generator", "state": self.encode(value.bit_generator.state, path)}
         if callable(value):
             raise ValueError(
                 f"{path}: a function cannot be saved, because {NO_CODE}. Use a metric with a name, "
@@ -107,12 +104,15 @@ class Encoder:
             return {"is": "same", "number": self._numbers[id(value)][1]}
         number = len(self._numbers)
         self._numbers[id(value)] = (value, number)
-        state = get_state(value)
+        state, schema = get_state(value), schema_of(type(value))
+        # In the order of the declaration: that of the attributes depends on how a model was made.
+        order = [key for key in schema.fields if key in state]
+        state = {key: state[key] for key in dict.fromkeys([*order, *state])}
         encoded = {
             key: self.encode(part, f"{path}.{key}" if path else key) for key, part in state.items()
         }
         scope = self._scopes[id(value)] = Scope(inner=self._scopes)
-        schema_of(type(value)).check(name, state, scope)
+        schema.check(name, state, scope)
         return {"is": "object", "class": name, "number": number, "state": encoded}
 
 
@@ -197,19 +197,8 @@ class Decoder:
         made.set_state(state)
         return made
 
-    def _generator(self, value):
-        state = self.decode(value["state"])
-        if state["bit_generator"] not in GENERATORS:
-            raise ValueError("it holds an unknown random generator")
-        if state["bit_generator"] == "MT19937":
-            MERSENNE.check("MT19937", state["state"])
-        bits = getattr(np.random, state["bit_generator"])()
-        bits.state = state
-        return np.random.Generator(bits)
-
 
 _READERS: dict[str, Callable[[Decoder, dict], Any]] = {
-    "Generator": Decoder._generator,
     "RandomState": Decoder._random_state,
     "array": Decoder._array,
     "dict": Decoder._dict,

@@ -56,20 +56,21 @@ from finsler_ext.mds.problem import (
 from finsler_ext.mds.scaling import SCALINGS
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
-from finsler_ext.scales import SCALES
+from finsler_ext.scales import SCALES, source_scale
 from finsler_ext.schema import (
     CALLABLE,
     DRIFT,
     JOBS,
+    METRIC_OPTIONS,
     NONE,
     SCALE,
     SEED,
     SPACE,
     TEXT,
     VERBOSE,
+    WIDTH,
     array,
     array_like,
-    instance,
     maybe,
     number,
     one_of,
@@ -93,12 +94,12 @@ __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
 PARAMETERS = {
-    "n_components": whole("[1, inf)") | one_of("auto"),
+    "n_components": WIDTH | one_of("auto"),
     "omega_norm": DRIFT,
     "metric": TEXT | CALLABLE,
-    "metric_params": NONE | instance(dict),
+    "metric_params": METRIC_OPTIONS,
     "n_neighbors": whole("[1, inf)"),
-    "source_scale": one_of(*SCALES) | array_like("n"),
+    "source_scale": one_of(*SCALES),
     "local_scale": SCALE | TEXT,
     "method": one_of(*METHODS),
     "init": one_of(*STARTS) | array_like(),
@@ -108,7 +109,7 @@ PARAMETERS = {
     "learning_rate": NONE | number("(0, inf)"),
     "missing": one_of(*MISSING),
     "scaling": one_of(*SCALINGS, "auto"),
-    "skew_weight": NONE | number("(0, inf)") | one_of("auto"),
+    "skew_weight": NONE | number("(0, 1e30]") | one_of("auto"),
     "random_state": SEED,
     "n_jobs": JOBS,
     "verbose": VERBOSE,
@@ -147,6 +148,14 @@ def check_fitted(state: dict) -> None:
     unplaced = np.isnan(state["embedding_"])
     if (unplaced.any(axis=1) != unplaced.all(axis=1)).any():
         raise ValueError("FinslerMDS.embedding_ has points of which some columns are nan")
+    given = fitted["local_scale"]
+    if isinstance(given, str):
+        raise ValueError("FinslerMDS.local_scale is a word")
+    if state["_known"] is not None and given is not None:
+        scale = state["_known"].scale.values
+        made = source_scale(given, np.empty((len(scale), 0))).values
+        if not np.allclose(made, scale, rtol=1e-6, atol=0):
+            raise ValueError("FinslerMDS.local_scale is not that of its distances")
 
 
 class Checked(NamedTuple):

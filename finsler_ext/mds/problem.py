@@ -35,6 +35,7 @@ from finsler_ext.mds.descent import Descent, descend, majorize
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.scaling import SCALINGS, OrdinalStress
 from finsler_ext.mds.stress import TINY, DenseStress, GeneralStress, dense_stress
+from finsler_ext.validation import check_start
 
 STARTS = ("finsler", "isomap", "random")
 # Below this size a dense eigensolver is faster and never fails.
@@ -357,6 +358,7 @@ def starts_of(problem: DenseStress, settings: Settings, random_state):
             settings.init, settings.n_components, problem, random_state, settings.n_threads
         )
     given = np.asarray(settings.init, dtype=np.float64)
+    check_start("init", given / problem.unit)
     if given.shape[1] < settings.n_components:
         given = np.column_stack([given, np.zeros(len(given))])
     return lambda omega_norm: given

@@ -50,11 +50,13 @@ def _check_rising(state: dict) -> None:
         raise ValueError("Transformation has knots if it is ordinal, and only then")
     if knots is not None and ((np.diff(knots) < 0).any() or (np.diff(values) < 0).any()):
         raise ValueError("Transformation does not rise")
+    if state["constant"] and state["kind"] != "interval":
+        raise ValueError("Transformation has a constant and is not of intervals")
 
 
 @saved(
     kind=one_of("ratio", "interval", "ordinal"),
-    constant=number(),
+    constant=number("[0, inf)"),
     knots=NONE | array("f8", "k"),
     values=NONE | array("f8", "k"),
     relations=_check_rising,

@@ -64,7 +64,11 @@ def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
     """scikit-learn's distances; what it has for dense data only is refused with the way out."""
     try:
         return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
-    except TypeError:
+    except TypeError as error:
+        if kwds and "argument" in str(error):
+            raise ValueError(
+                f"metric={metric!r} does not take the options {kwds!r}: {error}."
+            ) from None
         if not scipy.sparse.issparse(targets):
             raise
         raise ValueError(

@@ -31,7 +31,7 @@ from finsler_ext.directed.digraph import (
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
 from finsler_ext.directed.symmetry import is_directed, is_symmetric
 from finsler_ext.geometry import Space, find_space
-from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout
+from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout, check_law
 from finsler_ext.height.drift import check_drift_parameter
 from finsler_ext.height.pins import read_pins
 from finsler_ext.io import SaveMixin
@@ -40,12 +40,14 @@ from finsler_ext.schema import (
     DRIFT,
     FLAG,
     JOBS,
+    METRIC_OPTIONS,
     NONE,
     SCALE,
     SEED,
     SPACE,
     TEXT,
     VERBOSE,
+    WIDTH,
     Field,
     array,
     array_like,
@@ -101,10 +103,13 @@ def _known_names(init):
     return checked
 
 
+# openTSNE's, "auto" being ours.
+SEARCHES = (AUTO, "exact", "approx", "annoy", "pynndescent", "hnsw")
+INDEX = Field("a KNNIndex", lambda value, scope: hasattr(value, "query"))
 AMOUNT, COUNT = number("(0, inf)"), whole("[0, 1000000]")
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
 PARAMETERS = {
-    "n_components": whole("[1, inf)"),
+    "n_components": WIDTH,
     "perplexity": AMOUNT | listed(AMOUNT, least=1) | array_like("k"),
     "learning_rate": AMOUNT | one_of(AUTO),
     "early_exaggeration_iter": COUNT,
@@ -118,13 +123,13 @@ PARAMETERS = {
     "ints_in_interval": AMOUNT,
     "initialization": one_of("pca", "spectral", "random") | array_like(),
     "metric": TEXT | CALLABLE,
-    "metric_params": NONE | instance(dict),
+    "metric_params": METRIC_OPTIONS,
     "initial_momentum": number("[0, 1)"),
     "final_momentum": number("[0, 1)"),
     "max_grad_norm": NONE | AMOUNT,
     "max_step_norm": NONE | AMOUNT,
     "n_jobs": JOBS,
-    "neighbors": TEXT | Field("a KNNIndex", lambda value, scope: hasattr(value, "query")),
+    "neighbors": one_of(*SEARCHES) | INDEX,
     "knn_kwargs": NONE | instance(dict),
     "negative_gradient_method": one_of(AUTO, "exact", "bh", "fft") | CALLABLE,
     "callbacks": NONE | CALLABLE | instance(list, tuple),
@@ -161,9 +166,7 @@ def check_fitted(state: dict) -> None:
     """What must hold between the attributes of a model that is read from a file."""
     fitted = {**state, **state.get("_fitted_params", {})}
     check_drift_of(fitted)
-    islands = state.get("islands_")
-    if islands is not None and islands.settled and not 0 <= islands.slope < np.inf:
-        raise ValueError("FinslerTSNE.islands_ has no slope, which its height needs")
+    check_law(state)
     if state["embedding_"].omega_norm_ != state["omega_norm_"]:
         raise ValueError("omega_norm_ is not that of embedding_")
 

@@ -15,18 +15,21 @@ from umap.umap_ import find_ab_params
 from finsler_ext._messages import without_foreign
 from finsler_ext.base import check_drift_of, scores
 from finsler_ext.directed.read import check_node_names, check_range, fill_missing, unmask
-from finsler_ext.height.acts import HEIGHTS, POTENTIAL, check_height
+from finsler_ext.height.acts import HEIGHTS, POTENTIAL, check_height, check_law
 from finsler_ext.schema import (
     CALLABLE,
     DRIFT,
     FLAG,
     JOBS,
+    METRIC_OPTIONS,
     NONE,
     SCALE,
     SEED,
     SPACE,
     TEXT,
     VERBOSE,
+    WIDTH,
+    Field,
     array,
     array_like,
     instance,
@@ -58,19 +61,20 @@ PROGRESS_BAR = {
 }
 EPOCHS = whole("[0, 1000000]")
 OPTIONS = NONE | instance(dict)
+ANYTHING = Field("indices, distances and search", lambda value, scope: True)
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
 PARAMETERS = {
     "n_neighbors": whole("[2, inf)"),
-    "n_components": whole("[1, inf)"),
+    "n_components": WIDTH,
     "metric": TEXT | CALLABLE,
-    "metric_kwds": OPTIONS,
-    "output_metric": TEXT | CALLABLE,
+    "metric_kwds": METRIC_OPTIONS,
+    "output_metric": TEXT,
     "output_metric_kwds": OPTIONS,
     "n_epochs": NONE | EPOCHS | listed(EPOCHS) | array_like("k"),
     "learning_rate": number("[0, inf)"),
     "init": one_of("spectral", "random", "pca", "tswspectral") | instance(np.ndarray),
     "min_dist": number("[0, inf)"),
-    "spread": number("(0, inf)"),
+    "spread": number("(0, 1e9]"),
     "low_memory": FLAG,
     "n_jobs": JOBS,
     "set_op_mix_ratio": number("[0, 1]"),
@@ -98,7 +102,7 @@ PARAMETERS = {
     "dens_var_shift": number("[0, inf)"),
     "output_dens": FLAG,
     "disconnection_distance": NONE | number("[0, inf]"),
-    "precomputed_knn": instance(tuple, list),
+    "precomputed_knn": listed(ANYTHING, least=2),
     "omega_norm": DRIFT,
     "affinity": one_of(*AFFINITIES),
     "geodesic_neighbors": NONE | whole("[1, inf)"),
@@ -154,7 +158,7 @@ FITTED = scores("N") | {
     "_given_knn": maybe(instance(tuple)),
     "_bar_kwds": OPTIONS,
     "_densmap_kwds": maybe(OPTIONS),
-    "_metric_kwds": maybe(OPTIONS),
+    "_metric_kwds": maybe(METRIC_OPTIONS),
     "_output_metric_kwds": maybe(OPTIONS),
     "_target_metric_kwds": maybe(OPTIONS),
 }
@@ -172,15 +176,14 @@ def check_fitted(state: dict) -> None:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if value is None or isinstance(value, (str, bool)) or (number and not np.isfinite(value)):
             raise ValueError("FinslerUMAP._metric_kwds must hold finite numbers")
+    if bool(fitted["unique"]) != ("_unique_rows_" in state):
+        raise ValueError("FinslerUMAP.unique does not fit its rows")
     curve = fitted["a"], fitted["b"]
     if None in curve:
         curve = find_ab_params(fitted["spread"], fitted["min_dist"])
     if not np.allclose(curve, (state["_a"], state["_b"]), rtol=1e-3):
         raise ValueError("FinslerUMAP._a and _b are not those of its parameters")
-    islands = state.get("islands_")
-    has_law = islands is not None and (state.get("height_") == POTENTIAL or islands.settled)
-    if has_law and not 0 <= state["islands_"].slope < np.inf:
-        raise ValueError("FinslerUMAP.islands_ has no slope, which its height needs")
+    check_law(state)
     if fitted["transform_mode"] == "embedding":
         columns = state["embedding_"].shape[1] if "embedding_" in state else 0
         if columns != fitted["n_components"]:

@@ -2,9 +2,10 @@
 
 Checksums are redone, so that nothing but the meaning of a file can be wrong. A mutation is hostile
 if it changes the shape or the type of an array or the type of a number, puts nan, an infinity or an
-index outside the data in place of a finite value, or −1 in place of a number that is never negative
-(all but those in SIGNED). It is plausible otherwise: such a file is another model. A silent
-difference is a hostile file that loads and gives other places; a raw error is any but ValueError.
+index outside the data in place of a finite value, −1 in place of a number that is never negative
+(only the slope of heights that are not settled is), or an unknown word in place of one that a file
+chooses from a list. It is plausible otherwise: such a file is another model. A silent difference is
+a hostile file that loads and gives other places; a raw error is any but ValueError.
 
     python -m tests.io.file_mutations            # all of them, and the counts
     python -m tests.io.file_mutations 4 umap mds  # every fourth, of these kinds of models
@@ -35,8 +36,8 @@ import scipy.sparse
 
 # Seconds after which reading a file and placing four rows counts as a hang.
 PATIENCE = 120
-# Numbers of either sign: of these, −1 is another value.
-SIGNED = ("slope", "constant")
+# Words for people; a file may hold any. Items are names of rows and columns.
+FREE_TEXT = ("reason",)
 NAN, INF = {"is": "float", "value": "nan"}, {"is": "float", "value": "inf"}
 
 
@@ -179,12 +180,14 @@ def mutations(path) -> Iterator[Mutation]:
         for what, hostile, changed in changed_arrays(array):
             where = f"{name} {array.dtype} {array.shape}"
             yield Mutation(where, what, hostile, rewritten(parts, {name: changed}))
-    for trail, value in numbers(manifest["model"]):
-        for what, hostile, changed in changed_numbers(value, trail[-1] in SIGNED):
+    for trail, value in values(manifest["model"]):
+        for what, hostile, changed in changed_values(value, trail[-1]):
             other = json.loads(parts["manifest.json"])
             place: Any = other["model"]
             for key in trail[:-1]:
                 place = place[key]
+            if trail[-1] == "slope" and what == "-1":
+                hostile = not place["reason"]
             place[trail[-1]] = changed
             where = ".".join(str(key) for key in trail if key not in ("state", "items"))
             yield Mutation(where, what, hostile, rewritten(parts, {}, other))
@@ -231,25 +234,33 @@ def changed_at(a, place, value):
     return changed
 
 
-def numbers(node, trail=()) -> Iterator[tuple[tuple, Any]]:
-    """Where the numbers of a manifest are."""
+def values(node, trail=()) -> Iterator[tuple[tuple, Any]]:
+    """Where the numbers, flags and words of a manifest are."""
     if isinstance(node, dict):
         if node.get("is") == "float":
             yield trail, float("nan")
             return
         for key, value in node.items():
-            yield from numbers(value, (*trail, key))
+            yield from values(value, (*trail, key))
     elif isinstance(node, list):
         for key, value in enumerate(node):
-            yield from numbers(value, (*trail, key))
-    elif isinstance(node, (int, float)) and not isinstance(node, bool):
+            yield from values(value, (*trail, key))
+    elif node is not None:
         yield trail, node
 
 
-def changed_numbers(value, signed=False) -> Iterator[tuple[str, bool, Any]]:
+def changed_values(value, key) -> Iterator[tuple[str, bool, Any]]:
+    if isinstance(value, bool):
+        yield "turned", False, not value
+        yield "a number", True, int(value) + 2
+        return
+    if isinstance(value, str):
+        yield "x", key not in FREE_TEXT, "x"
+        yield "nothing", False, None
+        return
     for name, wrong in (("nan", NAN), ("inf", INF), ("text", "x"), ("list", [])):
         yield name, True, wrong
-    yield "-1", not signed, -1
+    yield "-1", True, -1
     yield "True", True, True
     yield "None", False, None
     yield "huge", False, 10**9 if isinstance(value, int) else 1e30
