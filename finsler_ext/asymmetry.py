@@ -22,20 +22,6 @@ from finsler_ext.scales import log_level
 from finsler_ext.schema import FLAG, TEXT, array, maybe, number, one_of, part, saved, sparse
 from finsler_ext.schema import NONE as ABSENT
 
-__all__ = [
-    "DENSITY",
-    "DISTANCES",
-    "NONE",
-    "SCALE",
-    "Asymmetry",
-    "SkewFidelity",
-    "affinity_lengths",
-    "compare_skew",
-    "density_height",
-    "distance_skew",
-    "skew_potential",
-]
-
 # Where an asymmetry comes from.
 DENSITY, SCALE, DISTANCES, NONE = "density", "scale", "distances", "none"
 # More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced

@@ -14,17 +14,6 @@ import scipy.sparse
 
 from finsler_ext.schema import NONE, array, saved, whole
 
-__all__ = [
-    "AsFitted",
-    "as_stored",
-    "canonical",
-    "check_start",
-    "checked_structure",
-    "large_offset",
-    "readable",
-    "without_extremes",
-]
-
 # Metrics that depend on differences between rows only, and are multiplied with the data.
 LENGTHS = {"euclidean", "l2", "manhattan", "taxicab", "l1", "minkowski"}
 LENGTHS |= {"chebyshev", "linfinity", "linfty", "linf"}

@@ -23,18 +23,6 @@ from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.schema import TEXT, listed, number, part, saved
 
-__all__ = [
-    "DRIFTS",
-    "MEANINGFUL_SIGN",
-    "TOLERANCE",
-    "ChanceWarning",
-    "DriftChoice",
-    "Trial",
-    "check_drift_parameter",
-    "choose_drift",
-    "warn_of_height",
-]
-
 # As shares of the largest drift of the space. Below 0.3 the height says nothing, whatever the data.
 DRIFTS = (0.3, 0.5, 0.7, 0.9)
 # Share of the neighbours kept before the drift acted that may be lost.

@@ -48,16 +48,6 @@ from finsler_ext.schema import NONE, array, saved
 from finsler_ext.tsne.gradient import FinslerGradient, HeldAffinities
 from finsler_ext.validation import check_start, large_offset
 
-__all__ = [
-    "BoundedHeight",
-    "FinslerDescent",
-    "Phase",
-    "TsneActs",
-    "TsneLayouts",
-    "edge_pull",
-    "initial_embedding",
-]
-
 # The second act: its iterations, at most those of the last phase, are so many, and as many more for
 # a height that moves freely. Its learning rate is the height's share of the usual one, and the
 # map's is MAP_SHARE of that. 15-NN preservation of all columns and of the map, ω = 0.01, 1797

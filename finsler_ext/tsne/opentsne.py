@@ -67,8 +67,6 @@ from finsler_ext.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.tsne.layout import BoundedHeight, FinslerDescent, Phase, TsneLayouts
 from finsler_ext.validation import canonical, readable, without_extremes
 
-__all__ = ["FinslerEmbedding", "OpenFinslerTSNE"]
-
 AUTO = "auto"
 # openTSNE's figure for early_exaggeration="auto"
 EARLY_EXAGGERATION = 12

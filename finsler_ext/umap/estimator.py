@@ -53,8 +53,6 @@ from finsler_ext.umap.parameters import (
 from finsler_ext.umap.transform import add_rows, inverse_rows, transform_rows
 from finsler_ext.validation import AsFitted
 
-__all__ = ["FinslerUMAP"]
-
 # umap-learn's seed for combined models.
 COMBINED_SEED = 42
 

@@ -39,22 +39,6 @@ from finsler_ext.scales import mean_distance, mean_neighbor_distance, relative_s
 from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
 from finsler_ext.validation import UNITLESS, readable
 
-__all__ = [
-    "DirectedGraph",
-    "Search",
-    "asymmetry_of",
-    "build_graph",
-    "categories",
-    "exact_index",
-    "find_neighbors",
-    "intersect_with_target",
-    "isolated",
-    "locally_connected",
-    "pair_kwds",
-    "search_in_words",
-    "supervised",
-]
-
 # umap-learn compares all pairs of targets below this size and searches approximately from it on.
 EXACT_BELOW = 4096
 # An asymmetric callable metric is compared on all pairs up to this size.

@@ -33,16 +33,6 @@ from finsler_ext.umap.graph import isolated
 from finsler_ext.umap.kernels import LossShape, UmapDescent, attraction, centred
 from finsler_ext.umap.loss import AxisLoss, UmapLoss, umap_loss
 
-__all__ = [
-    "Layouts",
-    "Rows",
-    "UmapActs",
-    "UmapLayout",
-    "epochs_of",
-    "loss_shape",
-    "make_descent",
-]
-
 # umap-learn's figures.
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
 # Share of the epochs of the first act. ω = 0.5, two seeds: the map's k-means AMI and 15-NN
