@@ -13,8 +13,6 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 EUCLIDEAN = ("euclidean", "l2")
-# scikit-learn compares sparse rows by these only.
-SPARSE = (*EUCLIDEAN, "manhattan", "cityblock", "l1", "cosine")
 # Pairs on which a callable metric is tried for symmetry.
 SYMMETRY_TRIALS = 32
 # Cosines of equal rows are 1 but for rounding.
@@ -67,15 +65,15 @@ def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
     try:
         return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
     except TypeError as error:
-        if scipy.sparse.issparse(targets) and metric not in SPARSE:
+        if kwds:
             raise ValueError(
-                f"metric={metric!r} is not available for sparse data here. Pass dense data "
-                "(X.toarray()), or use 'euclidean', 'manhattan' or 'cosine'."
+                f"metric={metric!r} does not take the options {kwds!r} with this data: {error}."
             ) from None
-        if not kwds:
+        if not scipy.sparse.issparse(targets):
             raise
         raise ValueError(
-            f"metric={metric!r} does not take the options {kwds!r}: {error}."
+            f"metric={metric!r} is not available for sparse data here. Pass dense data "
+            "(X.toarray()), or use 'euclidean', 'manhattan' or 'cosine'."
         ) from None
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, affinity_lengths
+from finsler_ext.asymmetry import Asymmetry, affinity_lengths, is_directed
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
     Edges,
@@ -22,7 +22,6 @@ from finsler_ext.directed.digraph import (
     is_digraph,
     with_ways_back,
 )
-from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.neighbors import (
     EXACT,
     cheapest_search,
