@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.asymmetry import Asymmetry, is_symmetric
 from finsler_ext.base import (
     FinslerEstimator,
     check_drift_of,
@@ -27,7 +27,6 @@ from finsler_ext.base import (
 )
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, named_output, unmask
-from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.io import SaveMixin
 from finsler_ext.mds.distances import (
     MISSING,
