@@ -190,8 +190,8 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     order = np.argsort(-landscape.height, kind="stable")
     degree = np.asarray(graph.sum(axis=0) + graph.sum(axis=1)).ravel()
     rest = np.argsort(-degree, kind="stable")
-    wanted = np.concatenate([upward[:NAMED].ravel(), order[:3], order[-3:], rest])
-    wanted = list(dict.fromkeys(wanted.tolist()))[: n if n <= MOST_NAMES else names]
+    first = np.concatenate([upward[:NAMED].ravel(), order[:3], order[-3:], rest]).tolist()
+    wanted = list(dict.fromkeys(first))[: n if n <= MOST_NAMES else names]
     _write_names(ax, places, landscape.imports.names, wanted, clear=places[ends])
     share = len(upward) / graph.nnz
     title = f"{n} modules, {graph.nnz} imports; {len(upward)} ({share:.1%}) lead up, in red"
