@@ -11,17 +11,18 @@ from sklearn.datasets import load_digits
 # Files that take several seconds each. `pytest -m quick` runs the others, in one minute once
 # everything is compiled.
 LONG = (
-    "cli/test_embed.py", "cli/test_embed_directed.py", "cli/test_errors.py", "cli/test_stages.py",
-    "cli/test_transform.py", "cli/test_writing.py", "dask/test_collections.py",
-    "directed/test_containers_fuzz.py", "directed/test_directed.py", "evidence/test_direction.py",
-    "geometry/test_space_parameter.py", "height/test_eigenvectors.py", "height/test_height_mode.py",
-    "io/test_saved_models.py", "mds/test_mds.py", "mds/test_scaling.py", "mds/test_pivots.py",
-    "mds/test_stress.py", "neighbors/test_exact.py", "neighbors/test_kmeans_graph.py",
+    "benchmarks/", "cli/test_embed.py", "cli/test_embed_directed.py", "cli/test_errors.py",
+    "cli/test_stages.py", "cli/test_transform.py", "cli/test_writing.py",
+    "directed/test_containers_fuzz.py", "directed/test_directed.py",
+    "evidence/test_direction.py", "geometry/test_space_parameter.py",
+    "height/test_eigenvectors.py", "height/test_height_mode.py", "io/test_saved_models.py",
+    "mds/test_mds.py", "mds/test_pivots.py", "mds/test_scaling.py", "mds/test_stress.py",
+    "neighbors/test_exact.py", "neighbors/test_kmeans_graph.py", "on_dask/test_collections.py",
     "plot/test_pictures.py", "test_blas_threads.py", "test_explain.py", "test_interrupts.py",
     "test_package.py", "test_patches_upstream.py", "test_readme.py", "test_validation.py",
     "tsne/test_tsne.py", "tsne/test_tsne_grid.py", "umap/test_memberships.py",
     "umap/test_umap_composition.py", "umap/test_umap_fit.py", "umap/test_umap_height.py",
-    "umap/test_umap_sklearn.py", "umap/test_umap_transform.py", "benchmarks/",
+    "umap/test_umap_of_digits.py", "umap/test_umap_sklearn.py", "umap/test_umap_transform.py",
 )  # fmt: skip
 
 
