@@ -1,4 +1,4 @@
-"""Finsler embeddings of AnnData, in scanpy's manner. Needs scanpy (extra ``scanpy``).
+"""Finsler embeddings of AnnData, with scanpy's conventions. Needs scanpy (extra ``scanpy``).
 
 `umap` and `tsne` show density as height, `velocity` the direction in which cells develop. Each
 writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`` and the height to
