@@ -190,7 +190,7 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         else:
             ids = 1 + max(int(part.max()) for part in self.identities_) + np.arange(n)
             ids[list(relations.values())] = before[list(relations)]
-        old = _fitted(self.models_[-1], self._potentials[-1])
+        old = _staged(self.models_[-1], None, self._potentials[-1])
         places = old.model.embedding_[old.joined]
         pair = [before, ids]
         start = np.full((n, places.shape[1]), np.nan)
@@ -313,10 +313,6 @@ def _constructed(model: FinslerUMAP, X) -> Stage:
     level = model.asymmetry_.level()
     n = model.graph_.shape[0]
     return _staged(model, rows, np.zeros(n) if level is None else level)
-
-
-def _fitted(model: FinslerUMAP, potential) -> Stage:
-    return _staged(model, None, potential)
 
 
 def _staged(model, rows, potential) -> Stage:

@@ -27,11 +27,15 @@ LONG = (
 
 
 def pytest_collection_modifyitems(items):
-    here = Path(__file__).parent
+    """Long files first, so that no process is left with one in the end."""
+    items.sort(key=lambda item: not _is_long(item))
     for item in items:
-        inside = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
-        if not inside.startswith(LONG) and item.get_closest_marker("slow") is None:
+        if not _is_long(item) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
+
+
+def _is_long(item) -> bool:
+    return os.path.relpath(item.path, Path(__file__).parent).startswith(LONG)
 
 
 @pytest.fixture(scope="session")
