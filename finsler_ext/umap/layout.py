@@ -153,6 +153,9 @@ class UmapActs:
             **self.descent.shape._asdict(),
         )
 
+    def rise_loss(self, position, omega_norm) -> float:
+        return self.axis_loss(position, omega_norm)(np.eye(position.shape[1])[-1])[0]
+
     def axis_loss(self, position, omega_norm) -> AxisLoss:
         return AxisLoss(
             position,
