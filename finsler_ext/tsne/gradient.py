@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import resolve_n_jobs, run_rows
+from finsler_ext._threads import resolve_n_jobs, run_light_rows, run_rows
 from finsler_ext.geometry import RANDERS, SPACES, Space, find_space
 from finsler_ext.schema import SPACE, number, one_of, saved
 from finsler_ext.tsne.exact import exact_repulsion
@@ -669,9 +669,8 @@ class FinslerGradient:
             gradient = PARTIAL_SHARE * (held.factor * pull.astype(np.float64) + (push / Z).T)
         else:
             gradient = np.empty(position.shape)
-            run_rows(
-                _whole_gradient, len(position), n_threads, pull, push, held.factor, Z, gradient
-            )
+            sums = pull, push, held.factor, Z
+            run_light_rows(_whole_gradient, len(position), n_threads, *sums, gradient)
         error = 0.0
         if should_eval_error:
             error = _divergence(held, edges.entropy, cost, Z, partial)
@@ -699,7 +698,7 @@ class FinslerGradient:
         if edges.order is None:
             return np.ascontiguousarray(position, dtype=dtype)
         stored = np.empty(position.shape, dtype=dtype)
-        run_rows(_placed, len(position), n_threads, position, edges.order, stored)
+        run_light_rows(_placed, len(position), n_threads, position, edges.order, stored)
         return stored
 
     def _affordable(self, plan: GridPlan | None, n_samples: int) -> GridPlan | None:

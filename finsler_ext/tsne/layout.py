@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread, run_rows
+from finsler_ext._threads import one_blas_thread, run_light_rows
 from finsler_ext.asymmetry import DENSITY
 from finsler_ext.base import ANY_DRIFT
 from finsler_ext.directed.symmetry import is_symmetric
@@ -457,10 +457,8 @@ class FinslerDescent(gradient_descent):
                     if any(callback(done, error, embedding) for callback in callbacks):
                         embedding.kl_divergence = error
                         raise OptimizationInterrupt(error=error, final_embedding=embedding)
-                run_rows(
-                    _step, len(position), n_jobs, position, np.asarray(gradient), self.update,
-                    self.gains, *rates,
-                )  # fmt: skip
+                moving = position, np.asarray(gradient), self.update, self.gains
+                run_light_rows(_step, len(position), n_jobs, *moving, *rates)
                 if reference_embedding is None:
                     _centre(position)
             if kept is not None:
