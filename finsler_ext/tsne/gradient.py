@@ -32,18 +32,6 @@ from finsler_ext.tsne.tree import (
     tree_repulsion,
 )
 
-__all__ = [
-    "METHODS",
-    "Edges",
-    "FinslerGradient",
-    "HeldAffinities",
-    "attraction",
-    "check_dof",
-    "choose_method",
-    "edges_of",
-    "edges_to_new",
-]
-
 
 PLANE = 2
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are

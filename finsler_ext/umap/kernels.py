@@ -18,25 +18,6 @@ from numba import njit
 from finsler_ext._threads import RowPool
 from finsler_ext.geometry import RANDERS, Space
 
-__all__ = [
-    "FORCE_LIMIT",
-    "N_STEPS",
-    "EdgeSampler",
-    "LossShape",
-    "UmapDescent",
-    "attraction",
-    "centred",
-    "edge_sampler",
-    "force_table",
-    "look_up",
-    "mix",
-    "potential_at",
-    "potential_table",
-    "repulsion",
-    "step_kernel",
-    "step_share",
-]
-
 # Keeps the repulsion finite where two points meet; umap-learn uses the same figure.
 REPULSION_SOFTENING = 1e-3
 # umap-learn limits every component of a single force to 4; here the force's factor is limited.

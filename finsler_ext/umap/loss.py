@@ -33,8 +33,6 @@ from finsler_ext.umap.kernels import (
     potential_table,
 )
 
-__all__ = ["AxisLoss", "UmapLoss", "umap_loss"]
-
 # Partners that every point draws: all others if they are as few, and fewer from MANY_PAIRS on.
 MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
 MANY_PAIRS = 300_000
