@@ -29,13 +29,8 @@ from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
-<<<<<<< HEAD
 from finsler_ext._threads import one_blas_thread, run_light_rows
-from finsler_ext.asymmetry import DENSITY
-=======
-from finsler_ext._threads import one_blas_thread
 from finsler_ext.asymmetry import DENSITY, is_symmetric
->>>>>>> main
 from finsler_ext.base import ANY_DRIFT
 from finsler_ext.height.acts import (
     EUCLIDEAN,
