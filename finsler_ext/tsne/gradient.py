@@ -32,7 +32,6 @@ from finsler_ext.tsne.tree import (
     tree_repulsion,
 )
 
-
 PLANE = 2
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are
 # placed among fixed ones; learning rates mean what they mean there.
