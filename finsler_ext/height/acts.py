@@ -155,11 +155,13 @@ class Descent(Protocol):
     pins : array of shape (n, m), nan where free, or None: what does not move
     start : array of shape (n, m), the height in the last column
     moves : whether there is any step to take
+    n_threads : they change no bit
     """
 
     graph: Any
     start: np.ndarray
     moves: bool
+    n_threads: int
     pins: np.ndarray | None
 
     def pull(self, length: np.ndarray) -> np.ndarray:
@@ -340,7 +342,12 @@ def _held_apart(descent, position, omega_norm, potential):
     if omega_norm == 0:
         return position, NO_DRIFT
     height, islands = settle_islands(
-        position[:, :-1], position[:, -1], descent.graph, descent.pull, potential
+        position[:, :-1],
+        position[:, -1],
+        descent.graph,
+        descent.pull,
+        potential,
+        n_threads=descent.n_threads,
     )
     return _with_height(position, height), islands
 

@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 from numba import njit
-from scipy.sparse.linalg import LinearOperator, cg
 
-from finsler_ext._threads import one_blas_thread, row_blocks
+from finsler_ext._threads import one_blas_thread, row_blocks, run_rows
 from finsler_ext.schema import TEXT, number, saved, whole
 
 # ε. Ten draws of eight blobs, apart and linked, 2 to 10 dimensions, Kendall τ of their mean
@@ -155,7 +154,7 @@ def _parts(indptr, indices):
 
 @one_blas_thread()
 def settle_islands(
-    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
+    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level, n_threads: int = 1
 ) -> tuple[np.ndarray, Islands]:
     """Heights with the law of the inside continued across gaps, and what was done.
 
@@ -168,6 +167,8 @@ def settle_islands(
         As in `springs_between`.
     level : array of shape (n,) or None
         What the height follows, e.g. the log local scale.
+    n_threads : int
+        Changes the time taken, never the result.
     """
     springs = springs_between(position, graph, pull)
     height = np.asarray(height, dtype=np.float64)
@@ -175,7 +176,7 @@ def settle_islands(
     level, reason = _known(level, springs.degree)
     if reason:
         return height, Islands(n_parts, float("nan"), reason)
-    between = [_between_parts(springs, values) for values in (level, height)]
+    between = _between_parts(springs, np.column_stack([level, height]), n_threads).T
     islands = _law(level - between[0], height - between[1], springs.degree, n_parts)
     if not islands.settled:
         return height, islands
@@ -216,25 +217,52 @@ def _known(level, degree) -> tuple[np.ndarray, str]:
     return np.where(known, level, np.average(level[known], weights=degree[known])), ""
 
 
-def _between_parts(springs: Springs, values: np.ndarray) -> np.ndarray:
-    """S of the module's docstring, applied to values whose mean is kept."""
-    degree = springs.degree
-    mean = np.average(values, weights=degree)
+def _between_parts(springs: Springs, values: np.ndarray, n_threads: int) -> np.ndarray:
+    """S of the module's docstring, applied to two columns of values whose means are kept.
+
+    Conjugate gradients, for both side by side.
+    """
+    degree = springs.degree[:, None]
+    mean = np.average(values, weights=springs.degree, axis=0)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    there, back = springs.springs, springs.springs.T  # shares its memory
-    operator = LinearOperator(
-        there.shape,
-        matvec=lambda x: (1.0 + ANCHOR) * degree * x - there @ x - back @ x,
-        dtype=np.float64,
-    )
-    smooth, _ = cg(
-        operator,
-        ANCHOR * degree * (values - mean),
-        M=scipy.sparse.diags_array(inverse),
-        rtol=TOLERANCE,
-        maxiter=MAX_ITERATIONS,
-    )
+    out, into = springs.springs, springs.springs.tocsc()
+    pattern = out.indptr, out.indices, out.data, into.indptr, into.indices, into.data
+    smooth = np.zeros(values.shape)
+    rest = ANCHOR * degree * (values - mean)
+    enough = TOLERANCE**2 * _dots(rest, rest)
+    step = np.zeros(values.shape)
+    before = np.full(values.shape[1], np.inf)
+    drawn = np.empty(values.shape)
+    for _ in range(MAX_ITERATIONS):
+        if (_dots(rest, rest) <= enough).all():
+            break
+        now = _dots(rest, inverse * rest)
+        step = inverse * rest + now / before * step
+        run_rows(_draw, len(values), n_threads, *pattern, step, drawn)
+        change = (1.0 + ANCHOR) * degree * step - drawn
+        length = now / np.maximum(_dots(step, change), np.finfo(float).tiny)
+        smooth += length * step
+        rest -= length * change
+        before = np.maximum(now, np.finfo(float).tiny)
     return mean + smooth
+
+
+def _dots(a, b) -> np.ndarray:
+    return np.einsum("nc,nc->c", a, b)
+
+
+@njit(nogil=True, cache=True)
+def _draw(start, stop, a_indptr, a_indices, a, b_indptr, b_indices, b, x, drawn):
+    """Sums of a row's springs, out and in, times two columns x at their other ends."""
+    for i in range(start, stop):
+        left, right = 0.0, 0.0
+        for e in range(a_indptr[i], a_indptr[i + 1]):
+            left += a[e] * x[a_indices[e], 0]
+            right += a[e] * x[a_indices[e], 1]
+        for e in range(b_indptr[i], b_indptr[i + 1]):
+            left += b[e] * x[b_indices[e], 0]
+            right += b[e] * x[b_indices[e], 1]
+        drawn[i, 0], drawn[i, 1] = left, right
 
 
 def _law(x, y, degree, n_parts: int) -> Islands:

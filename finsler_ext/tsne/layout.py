@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread, run_light_rows
+from finsler_ext._threads import one_blas_thread, resolve_n_jobs, run_light_rows
 from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
 from finsler_ext.height.acts import (
@@ -104,6 +104,7 @@ class TsneActs:
         self.embedding = build(self.start, omega_norm)
         self.graph = self.embedding.affinities.P
         self.pull = partial(edge_pull, dof=self.embedding.gradient_descent_params["dof"])
+        self.n_threads = resolve_n_jobs(self.embedding.gradient_descent_params["n_jobs"])
         self.moves = any(phase.n_iter > 0 for phase in phases)
         self.held = _held(self.graph, self._gradient)
 

@@ -90,6 +90,7 @@ class UmapActs:
         self.descent, self.start = descent, np.asarray(start, dtype=np.float32)
         self.keep_epochs, self.callback, self.progress = keep_epochs, callback, progress
         self.graph, self.moves = descent.graph, descent.n_epochs > 0
+        self.n_threads = descent.n_threads
         self.pull = partial(attraction, a=descent.shape.a, b=descent.shape.b)
         self.kept: dict[int, np.ndarray] = {}
 
