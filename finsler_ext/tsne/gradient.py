@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -670,7 +671,8 @@ class FinslerGradient:
         rows = np.arange(0, len(position), len(position) // SAMPLED_ROWS)
         if self._sample is None:
             self._sample = edges.some(rows)
-        kernel = {"omega_norm": self.omega_norm, "dof": check_dof(dof), "space": self.space}
+        kernel: dict[str, Any] = {"omega_norm": self.omega_norm, "space": self.space}
+        kernel["dof"] = check_dof(dof)
         point = self._stored(position, edges, np.float32, n_threads)
         _, cost = attraction(
             point[rows], point, self._sample, **kernel, with_cost=True, n_threads=n_threads
