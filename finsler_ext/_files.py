@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["encodable", "replaced"]
-
 
 @contextmanager
 def replaced(path) -> Iterator[Path]:

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["LAYOUT", "listening", "stage", "step", "warn", "without_foreign"]
-
 # Lines of this package, and of scikit-learn, which wraps fit_transform, are not the user's.
 _OURS = str(Path(__file__).parent)
 _WRAPPERS = ("sklearn",)

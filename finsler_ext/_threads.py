@@ -12,8 +12,6 @@ from itertools import pairwise
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["BLOCK_ROWS", "row_blocks"]
-
 # Below this many rows a hand-over between threads costs more than it saves.
 MIN_ROWS_PER_THREAD = 1024
 # More chunks than threads, so that an unlucky chunk does not hold up the others; but none so

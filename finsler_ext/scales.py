@@ -15,21 +15,6 @@ from numba import njit
 from finsler_ext._threads import run_rows
 from finsler_ext.schema import array, number, saved
 
-__all__ = [
-    "SCALES",
-    "SourceScale",
-    "gaussian_scales",
-    "log_level",
-    "mean_distance",
-    "mean_neighbor_distance",
-    "named_scale",
-    "perplexity_scale",
-    "relative_scale",
-    "scale_of_new",
-    "source_scale",
-    "umap_scales",
-]
-
 # Bisection stops when the row sum is this close to log2(k); umap-learn's figure.
 SUM_TOLERANCE = 1e-5
 # umap-learn's figure.

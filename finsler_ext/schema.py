@@ -20,40 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse
 
-__all__ = [
-    "CALLABLE",
-    "DRIFT",
-    "FLAG",
-    "JOBS",
-    "METRIC_OPTIONS",
-    "NONE",
-    "SCALE",
-    "SEED",
-    "SPACE",
-    "TEXT",
-    "VERBOSE",
-    "WIDTH",
-    "Field",
-    "Schema",
-    "Scope",
-    "array",
-    "array_like",
-    "check_parameters",
-    "instance",
-    "listed",
-    "maybe",
-    "names",
-    "number",
-    "one_of",
-    "part",
-    "saved",
-    "saved_class",
-    "schema_of",
-    "settings",
-    "sparse",
-    "whole",
-]
-
 Class = TypeVar("Class", bound=type)
 
 

@@ -23,8 +23,6 @@ from finsler_ext.asymmetry import DENSITY, compare_skew
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
 from finsler_ext.scales import SCALE_FLOOR
 
-__all__ = ["density_evidence", "density_findings", "scale_error"]
-
 # Random halves; the test takes the mean of their statistics, which is a little conservative.
 N_SPLITS = 5
 # Nearest points of each half, at most; t-SNE has 90 neighbours.

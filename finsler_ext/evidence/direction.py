@@ -29,15 +29,6 @@ from finsler_ext.directed.laplacian import narrow_solver
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
 from finsler_ext.schema import FLAG, array, saved, whole
 
-__all__ = [
-    "MeasuredPairs",
-    "direction_evidence",
-    "direction_findings",
-    "measured_pairs",
-    "potential_error",
-    "velocity_evidence",
-]
-
 VELOCITIES = "velocities"
 # Draws of random directions: as many as this, fewer for many pairs (pairs × draws is bounded).
 MOST_DRAWS, FEWEST_DRAWS, PAIR_DRAWS = 199, 39, 8_000_000

@@ -9,8 +9,6 @@ import numpy as np
 from finsler_ext.asymmetry import DENSITY, NONE, SCALE, SkewFidelity
 from finsler_ext.schema import TEXT, array, number, part, saved
 
-__all__ = ["LEVEL", "NEAR_SIGN", "Evidence", "HeightError", "HeldOutPairs", "Reliability"]
-
 # p-values from here on are chance.
 LEVEL = 0.05
 # Share of pairs in the right order from which on a height of single points is worth reading.

@@ -15,8 +15,6 @@ from numba.extending import register_jitable
 
 from finsler_ext.geometry.space import Space
 
-__all__ = ["MATSUMOTO", "forward", "skew"]
-
 # Far below any distance, and not 0 in single precision.
 _ONE, _TINY = np.float32(1.0), np.float32(1e-30)
 

@@ -21,8 +21,6 @@ import numpy as np
 
 from finsler_ext.schema import TEXT, saved
 
-__all__ = ["Majoriser", "Space", "height", "map_columns"]
-
 
 class Majoriser(NamedTuple):
     """What majorisation of the stress (SMACOF) needs; only for spaces with F = d + ω z.

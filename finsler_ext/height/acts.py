@@ -45,23 +45,6 @@ from finsler_ext.height.islands import (
 from finsler_ext.height.pins import follow_pins
 from finsler_ext.validation import refuse_diverged
 
-__all__ = [
-    "EUCLIDEAN",
-    "FREE",
-    "HEIGHTS",
-    "HELD",
-    "NESTED",
-    "POTENTIAL",
-    "Descent",
-    "FirstAct",
-    "Layout",
-    "check_height",
-    "check_law",
-    "height_mode",
-    "height_share",
-    "lay_out",
-]
-
 POTENTIAL, HELD, NESTED, FREE, EUCLIDEAN = "potential", "held", "nested", "free", "euclidean"
 HEIGHTS = ("auto", POTENTIAL, HELD, NESTED, FREE)
 # "auto" leaves features free unless a map of this many columns remains. A map of one column is a

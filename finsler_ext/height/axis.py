@@ -13,15 +13,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-__all__ = [
-    "Objective",
-    "best_axis",
-    "canonical_map",
-    "drift_start",
-    "rotation_onto_last",
-    "turned",
-]
-
 # Evaluations of a quasi-Newton search, in one or two unknowns: to first order in ω its start is
 # the answer.
 MAX_EVALUATIONS = 6

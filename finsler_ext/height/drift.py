@@ -16,24 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity
-from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.asymmetry import Asymmetry, CyclicWarning, SkewFidelity
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.schema import TEXT, listed, number, part, saved
-
-__all__ = [
-    "DRIFTS",
-    "MEANINGFUL_SIGN",
-    "TOLERANCE",
-    "ChanceWarning",
-    "DriftChoice",
-    "Trial",
-    "check_drift_parameter",
-    "choose_drift",
-    "warn_of_height",
-]
 
 # As shares of the largest drift of the space. Below 0.3 the height says nothing, whatever the data.
 DRIFTS = (0.3, 0.5, 0.7, 0.9)

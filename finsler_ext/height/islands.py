@@ -26,14 +26,6 @@ from scipy.sparse.linalg import cg
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.schema import TEXT, number, saved, whole
 
-__all__ = [
-    "Islands",
-    "Springs",
-    "offset_components",
-    "settle_islands",
-    "springs_between",
-]
-
 # ε. Ten draws of eight blobs, apart and linked, 2 to 10 dimensions, Kendall τ of their mean
 # heights with their spread: medians 0.36 without, 0.71 at 1e-4, 1.00 at 1e-3 and 1e-2. 2000 places
 # with a zip code, Spearman(height, log scale): 0.70, 0.78, 0.88, 0.94. The smallest that settles

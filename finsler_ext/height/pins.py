@@ -18,8 +18,6 @@ from scipy.sparse.linalg import cg
 
 from finsler_ext._threads import one_blas_thread
 
-__all__ = ["follow_pins", "keep_pins", "on_pins", "read_pins"]
-
 # Of the continuation: it is a start, or smooths the surroundings of a pin.
 PIN_TOLERANCE, PIN_ITERATIONS = 1e-4, 1000
 

@@ -15,8 +15,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from finsler_ext._threads import one_blas_thread
 
-__all__ = ["initial_positions", "leading_eigenvectors", "spectral_map"]
-
 # umap-learn's figures: every column spans [0, 10], with a little noise to break ties.
 EXTENT = 10.0
 NOISE = 1e-4

@@ -18,8 +18,6 @@ from finsler_ext.io.state import class_named, get_state, name_in_files, set_stat
 from finsler_ext.schema import Scope, array, schema_of, settings, whole
 from finsler_ext.validation import checked_structure
 
-__all__ = ["Decoder", "Encoder"]
-
 NO_CODE = "a file holds data and no code"
 # The state of numpy's generator: compiled code reads it without a look.
 MERSENNE = settings(key=array("u4 i8", "624", "[0, 4294967295]"), pos=whole("[0, 624]"))

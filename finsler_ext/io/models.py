@@ -27,8 +27,6 @@ from finsler_ext._files import replaced
 from finsler_ext.io.codec import Decoder, Encoder
 from finsler_ext.io.state import is_estimator
 
-__all__ = ["SaveMixin", "load", "read", "save"]
-
 FORMAT = "finsler_ext model"
 # Raised whenever older versions of this package could not read what is written.
 VERSION = 1

@@ -31,8 +31,6 @@ from finsler_ext.schema import (
     whole,
 )
 
-__all__ = ["class_named", "get_state", "is_estimator", "name_in_files", "set_state"]
-
 # What save takes and load returns, and the modules that declare them; importing takes seconds.
 ESTIMATORS = {
     "AlignedFinslerUMAP": "finsler_ext.aligned",

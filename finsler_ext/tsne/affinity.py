@@ -45,16 +45,6 @@ from finsler_ext.schema import (
 )
 from finsler_ext.tsne.neighbors import QUERY_ROWS, DirectedIndex, neighbor_index
 
-__all__ = [
-    "TSNE_AFFINITIES",
-    "DirectedAffinities",
-    "DirectedFixedSigma",
-    "DirectedPerplexity",
-    "DirectedUniform",
-    "PrecomputedDirected",
-    "normalised",
-]
-
 TSNE_AFFINITIES = ("directed", "harmonic", "symmetrized")
 # An approximate index is asked for this many times the neighbours, to find the points that
 # would count a new one among theirs.

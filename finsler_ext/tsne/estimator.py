@@ -17,9 +17,6 @@ from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 
-__all__ = ["FinslerTSNE"]
-
-
 # New points start from the median of so many neighbours, openTSNE's figure.
 START_NEIGHBORS = 25
 # Of `transform`.

@@ -14,8 +14,6 @@ from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.tsne.tree import TINY, kernel_constants, kernel_kind, padded
 
-__all__ = ["exact_repulsion"]
-
 
 def exact_repulsion(
     point: np.ndarray,

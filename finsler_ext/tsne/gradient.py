@@ -26,18 +26,6 @@ from finsler_ext.tsne.exact import exact_repulsion
 from finsler_ext.tsne.grid import GRID_DIMENSIONS, GridPlan, KernelStore, grid_repulsion, plan_grid
 from finsler_ext.tsne.tree import TINY, build_octree, kernel_constants, padded, tree_repulsion
 
-__all__ = [
-    "METHODS",
-    "EdgePairs",
-    "FinslerGradient",
-    "HeldAffinities",
-    "attraction",
-    "check_dof",
-    "choose_method",
-    "edge_pairs",
-    "edge_pairs_to_new",
-]
-
 
 class EdgePairs(NamedTuple):
     """Row i lists the others j that i has an edge to or from.

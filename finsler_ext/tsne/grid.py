@@ -18,18 +18,6 @@ from numba import njit
 from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
 
-__all__ = [
-    "GRID_DIMENSIONS",
-    "ORDER",
-    "GridPlan",
-    "KernelStore",
-    "grid_kernels",
-    "grid_repulsion",
-    "plan_grid",
-    "sort_by_row",
-    "spline",
-]
-
 GRID_DIMENSIONS = 2
 # Nodes that a point reaches along each axis.
 ORDER = 6

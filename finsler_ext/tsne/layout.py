@@ -29,9 +29,8 @@ from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.asymmetry import DENSITY
+from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
-from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.height.acts import (
     EUCLIDEAN,
     FREE,
@@ -47,16 +46,6 @@ from finsler_ext.height.start import spectral_map
 from finsler_ext.schema import NONE, array, saved
 from finsler_ext.tsne.gradient import FinslerGradient, HeldAffinities
 from finsler_ext.validation import check_start, large_offset
-
-__all__ = [
-    "BoundedHeight",
-    "FinslerDescent",
-    "Phase",
-    "TsneActs",
-    "TsneLayouts",
-    "edge_pull",
-    "initial_embedding",
-]
 
 # The second act: its iterations, at most those of the last phase, are so many, and as many more for
 # a height that moves freely. Its learning rate is the height's share of the usual one, and the

@@ -33,8 +33,6 @@ from finsler_ext.schema import (
 )
 from finsler_ext.validation import as_stored, canonical, large_offset, readable, without_extremes
 
-__all__ = ["DirectedIndex", "neighbor_index"]
-
 # "auto" compares all pairs up to this many points in any metric; openTSNE's Annoy takes as long
 # from there.
 EXACT_UP_TO = 15_000

@@ -17,8 +17,6 @@ from numba import njit
 from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
 
-__all__ = ["Octree", "build_octree", "padded", "tree_repulsion"]
-
 # Bits of a Morton key per axis; three axes fill 63 bits.
 MORTON_BITS = 21
 # Points of a leaf, and of a group that shares one walk. With 32 to 128 points to a group the

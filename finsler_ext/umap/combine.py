@@ -14,8 +14,6 @@ from umap.umap_ import (
 from finsler_ext.umap.graph import locally_connected
 from finsler_ext.umap.memberships import fuzzy_union
 
-__all__ = ["combined_graph", "combined_parameters"]
-
 # umap-learn combines with equal weight.
 EQUAL_WEIGHT = 0.5
 

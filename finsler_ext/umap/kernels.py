@@ -17,29 +17,6 @@ from numba import njit
 from finsler_ext._threads import RowPool
 from finsler_ext.geometry import RANDERS, Space
 
-__all__ = [
-    "FORCE_LIMIT",
-    "HIGHEST_OCTAVE",
-    "LOWEST_OCTAVE",
-    "N_STEPS",
-    "POOL",
-    "LossShape",
-    "Schedule",
-    "UmapDescent",
-    "along_curve",
-    "attraction",
-    "centred",
-    "draw_pool",
-    "is_due",
-    "mix",
-    "pull_at",
-    "push_at",
-    "repulsion",
-    "schedule",
-    "step_kernel",
-    "step_share",
-]
-
 # Keeps the repulsion finite where two points meet; umap-learn uses the same figure.
 REPULSION_SOFTENING = 1e-3
 # umap-learn limits every component of a single force to 4; here the force's factor is limited.

@@ -13,9 +13,8 @@ from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.asymmetry import DENSITY
+from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
-from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.height.acts import (
     EUCLIDEAN,
     FREE,
@@ -32,16 +31,6 @@ from finsler_ext.height.start import initial_positions
 from finsler_ext.umap.graph import isolated
 from finsler_ext.umap.kernels import LossShape, UmapDescent, attraction, centred
 from finsler_ext.umap.loss import AxisLoss, UmapLoss, umap_loss
-
-__all__ = [
-    "Layouts",
-    "Rows",
-    "UmapActs",
-    "UmapLayout",
-    "epochs_of",
-    "loss_shape",
-    "make_descent",
-]
 
 # umap-learn's figures.
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000

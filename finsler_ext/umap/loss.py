@@ -34,16 +34,6 @@ from finsler_ext.umap.kernels import (
     repulsion,
 )
 
-__all__ = [
-    "AxisLoss",
-    "UmapLoss",
-    "force_table",
-    "look_up",
-    "potential_at",
-    "potential_table",
-    "umap_loss",
-]
-
 # Partners that every point draws: all others if they are as few, and fewer from MANY_PAIRS on.
 MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
 MANY_PAIRS = 300_000

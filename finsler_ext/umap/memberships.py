@@ -17,14 +17,6 @@ from finsler_ext.directed.digraph import Edges
 from finsler_ext.neighbors.search import DirectedNeighbors
 from finsler_ext.neighbors.transform import NewNeighbors
 
-__all__ = [
-    "AFFINITIES",
-    "directed_memberships",
-    "fuzzy_union",
-    "harmonic_memberships",
-    "new_memberships",
-]
-
 AFFINITIES = ("directed", "harmonic", "fuzzy_union")
 
 

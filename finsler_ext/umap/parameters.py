@@ -45,15 +45,6 @@ from finsler_ext.schema import (
 from finsler_ext.umap.memberships import AFFINITIES
 from finsler_ext.validation import LENGTHS, AsFitted, as_stored, canonical, check_start, readable
 
-__all__ = [
-    "FITTED",
-    "PARAMETERS",
-    "check_finsler_parameters",
-    "check_fitted",
-    "checked_data",
-    "upstream_validation",
-]
-
 # umap-learn's progress bar, which it may or may not write into tqdm_kwds.
 PROGRESS_BAR = {
     "desc": "Epochs completed",

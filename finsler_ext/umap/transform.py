@@ -32,8 +32,6 @@ from finsler_ext.umap.memberships import new_memberships
 from finsler_ext.umap.parameters import checked_data
 from finsler_ext.validation import UNITLESS
 
-__all__ = ["add_rows", "check_own_data", "inverse_rows", "place_points", "transform_rows"]
-
 # umap-learn's figures. It counts the new points; here the training points are counted, so
 # that a row alone gets as many epochs as the row among others.
 FEW_ROWS, EPOCHS_FEW, EPOCHS_MANY = 10_000, 100, 30
