@@ -103,7 +103,7 @@ class UmapActs:
             rates=(1.0, 0.0),
             rate_until=release,
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         return FirstAct(position, dict(self.kept))
 
@@ -116,7 +116,7 @@ class UmapActs:
             omega_norm=omega_norm,
             rates=(MAP_RATE / begin, share * HEIGHT_RATE / begin),
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         return centred(position, self.pins)
 
@@ -128,7 +128,7 @@ class UmapActs:
             omega_norm=omega_norm,
             rate_until=first,
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         if first == self.descent.n_epochs:
             return centred(position, self.pins)
@@ -169,6 +169,11 @@ class UmapActs:
     @property
     def _first_epochs(self) -> int:
         return int(FIRST_ACT * self.descent.n_epochs)
+
+    @property
+    def _is_watched(self) -> bool:
+        last = self.descent.n_epochs
+        return self.callback is not None or any(0 < e < last for e in self.keep_epochs)
 
     def _after_epoch(self, epoch, position):
         if epoch in self.keep_epochs:

@@ -25,8 +25,9 @@ from finsler_ext.neighbors.transform import (
 )
 from finsler_ext.scales import relative_scale, umap_scales
 from finsler_ext.umap.graph import exact_index
-from finsler_ext.umap.kernels import N_STEPS, LossShape, force_table, look_up, mix
+from finsler_ext.umap.kernels import N_STEPS, LossShape, mix
 from finsler_ext.umap.layout import Rows, loss_shape
+from finsler_ext.umap.loss import force_table, look_up
 from finsler_ext.umap.memberships import new_memberships
 from finsler_ext.umap.parameters import checked_data
 from finsler_ext.validation import UNITLESS
