@@ -189,7 +189,7 @@ def _order(runs: pd.DataFrame) -> str:
     table = _medians(runs, "auc")
     rivals = table[[m for m in table if m.startswith(("SpringRank", "out"))]].max(axis=1)
     words = []
-    for method in ("potential, ridge auto", "FinslerUMAP"):
+    for method in ("potential, ridge auto", "FinslerUMAP", "FinslerUMAP, ridge auto"):
         gap = (rivals - table[method]).dropna()
         above = [f"{name} {value:.3f}" for name, value in gap.items() if value > NEAR]
         words.append(

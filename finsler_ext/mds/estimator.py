@@ -63,6 +63,7 @@ from finsler_ext.schema import (
     JOBS,
     METRIC_OPTIONS,
     NONE,
+    RIDGE,
     SCALE,
     SEED,
     SPACE,
@@ -114,6 +115,7 @@ PARAMETERS = {
     "n_jobs": JOBS,
     "verbose": VERBOSE,
     "space": SPACE,
+    "ridge": RIDGE,
     "output": one_of("all", "map"),
 }
 PAIRS = array("f4 f8", "n n", "[0, inf]", nan=True) | sparse("f4 f8", "n n", "[0, inf)")
@@ -263,6 +265,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         columns on and 1 in two, where the height is an axis of the map and plain stress finds the
         drift of travel times. With ``scaling="ordinal"``, weights that differ between the
         directions, and spaces other than "randers", "auto" and None are 1.
+    ridge : float or "auto", default=0.0
+        Of digraphs: draws ``potential_`` to zero where nodes have few edges, as a multiple of the
+        mean degree; "auto" as in `finsler_ext.metrics.potential`. The height is not changed by it.
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -361,6 +366,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         verbose=False,
         space="randers",
         skew_weight=None,
+        ridge=0.0,
         output="all",
     ):
         self.n_components = n_components
@@ -383,6 +389,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         self.verbose = verbose
         self.space = space
         self.skew_weight = skew_weight
+        self.ridge = ridge
         self.output = output
 
     def fit(self, X, y=None, *, weights=None):

@@ -42,6 +42,7 @@ from finsler_ext.schema import (
     JOBS,
     METRIC_OPTIONS,
     NONE,
+    RIDGE,
     SCALE,
     SEED,
     SPACE,
@@ -141,6 +142,7 @@ PARAMETERS = {
     "height": one_of(*HEIGHTS),
     "space": SPACE,
     "output": one_of("all", "map"),
+    "ridge": RIDGE,
 }
 # Attributes of a fitted model, as files hold them.
 FITTED = scores("n") | {
@@ -266,6 +268,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         height="auto",
         space="randers",
         output="all",
+        ridge=0.0,
     ):
         given = dict(locals())
         for name in self._get_param_names():
