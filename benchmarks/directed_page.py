@@ -40,8 +40,9 @@ of plain Randers. The scaling was first chosen seed by seed; it was pooled over 
 (36 points, some sixty pairs to choose by) had come out above the best that way. Both are given
 below.
 """
-LIMITS = """"Any height at most" is the gradient share of the distances themselves: no height shows more but
-for chance. A slide vector can, because it also shows asymmetry that is no difference of heights
+LIMITS = """\
+"Any height at most" is the gradient share of the distances themselves: but for chance, no height
+shows more. A slide vector can, because it also shows asymmetry that is no difference of heights
 (velocity). Where a third map column fits distances much better than two (Winnipeg, Austin), the
 last column is either that one or shows the asymmetry. Layouts of interval scaling were made there
 at {n_drifts} drifts and {n_weights} weights of the skew part each. Those whose share is within
