@@ -46,20 +46,17 @@ from finsler_ext.mds.layout import (
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.problem import (
     GD_EPOCHS,
-    METHODS,
+    SETTINGS,
     SMACOF_ITERATIONS,
-    STARTS,
     Settings,
     check_settings,
     method_of,
 )
-from finsler_ext.mds.scaling import SCALINGS
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.scales import SCALES, source_scale
 from finsler_ext.schema import (
     CALLABLE,
-    DRIFT,
     JOBS,
     METRIC_OPTIONS,
     NONE,
@@ -71,7 +68,6 @@ from finsler_ext.schema import (
     VERBOSE,
     WIDTH,
     array,
-    array_like,
     maybe,
     number,
     one_of,
@@ -94,23 +90,15 @@ __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
-PARAMETERS = {
+PARAMETERS = SETTINGS | {
     "n_components": WIDTH | one_of("auto"),
-    "omega_norm": DRIFT,
+    "max_iter": NONE | SETTINGS["max_iter"],
     "metric": TEXT | CALLABLE,
     "metric_params": METRIC_OPTIONS,
     "n_neighbors": whole("[1, inf)"),
     "source_scale": one_of(*SCALES),
     "local_scale": SCALE | TEXT,
-    "method": one_of(*METHODS),
-    "init": one_of(*STARTS) | array_like(),
-    "n_init": whole("[1, inf)"),
-    "max_iter": NONE | whole("[1, inf)"),
-    "eps": number("[0, inf)"),
-    "learning_rate": NONE | number("(0, inf)"),
     "missing": one_of(*MISSING),
-    "scaling": one_of(*SCALINGS, "auto"),
-    "skew_weight": NONE | number("(0, 1e30]") | one_of("auto"),
     "random_state": SEED,
     "n_jobs": JOBS,
     "verbose": VERBOSE,
@@ -369,28 +357,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         ridge=0.0,
         output="all",
     ):
-        self.n_components = n_components
-        self.omega_norm = omega_norm
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_neighbors = n_neighbors
-        self.source_scale = source_scale
-        self.local_scale = local_scale
-        self.method = method
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.eps = eps
-        self.learning_rate = learning_rate
-        self.missing = missing
-        self.scaling = scaling
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.space = space
-        self.skew_weight = skew_weight
-        self.ridge = ridge
-        self.output = output
+        given = dict(locals())
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     def fit(self, X, y=None, *, weights=None):
         """Embed X.
