@@ -47,12 +47,15 @@ def check_start(name: str, start) -> None:
 
 
 def refuse_diverged(positions: np.ndarray, *, isolated: bool = False) -> None:
-    """Raise a ValueError if points have no place; isolated ones need none."""
+    """Raise a ValueError if points have no place; isolated ones need none.
+
+    Beyond the root of the largest float32, distances between positions are infinite.
+    """
     lost = np.isnan(positions).all() if isolated else np.isnan(positions).any()
-    if lost or np.isinf(positions).any():
+    if lost or (np.abs(positions) > np.sqrt(np.finfo(np.float32).max)).any():
         raise ValueError(
-            "The layout diverged: its positions are infinite or NaN. Use a smaller learning_rate, "
-            "or start from smaller positions."
+            "The layout diverged: its positions are NaN, infinite or beyond 1.8e19. Use a smaller "
+            "learning_rate, or start from smaller positions."
         )
 
 

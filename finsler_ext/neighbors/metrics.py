@@ -65,9 +65,9 @@ def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
     try:
         return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
     except TypeError as error:
-        if kwds and "argument" in str(error):
+        if kwds:
             raise ValueError(
-                f"metric={metric!r} does not take the options {kwds!r}: {error}."
+                f"metric={metric!r} does not take the options {kwds!r} with this data: {error}."
             ) from None
         if not scipy.sparse.issparse(targets):
             raise

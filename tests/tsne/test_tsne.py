@@ -114,13 +114,18 @@ def test_columns_are_nested_at_small_drifts(digits):
 
 
 def test_barnes_hut_ends_where_the_exact_sum_does(digits):
+    """From the same place: whole fits end in one of several minima, some 1 % apart."""
     X = digits[0][:1500]
     affinities = DirectedPerplexity(X, 30)
+    start = opentsne.OpenFinslerTSNE(n_iter=250, negative_gradient_method="bh").fit(X, affinities)
     kl = {}
     for method in ("exact", "bh"):
-        model = opentsne.OpenFinslerTSNE(n_iter=250, negative_gradient_method=method)
-        kl[method] = model.fit(X, affinities=affinities).kl_divergence
-    assert kl["bh"] == pytest.approx(kl["exact"], rel=1e-2)
+        model = opentsne.OpenFinslerTSNE(
+            n_iter=50, early_exaggeration_iter=0, negative_gradient_method=method
+        )
+        kl[method] = model.fit(X, affinities, np.asarray(start)).kl_divergence
+    assert kl["bh"] == pytest.approx(kl["exact"], rel=1e-3)
+    assert kl["exact"] < start.kl_divergence
 
 
 def test_same_seed_same_bits_for_any_number_of_threads(digits):
