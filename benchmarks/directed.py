@@ -40,7 +40,7 @@ from benchmarks.orders import ORDERED, TRUTHS, run_order, run_truth
 from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from benchmarks.peers.printed_smacof import printed_smacof
 from finsler_ext import FinslerMDS, FinslerUMAP
-from finsler_ext.directed.symmetry import gradient_share
+from finsler_ext.asymmetry import gradient_share
 from finsler_ext.drift_field import fit_drift_field
 from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.mds.scaling import SCALINGS, Transformation, predictions

@@ -40,7 +40,6 @@ from finsler_ext.mds.layout import (
     finsler_mds_gd,
     finsler_smacof,
     solve,
-    solve_columns,
 )
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.problem import (
@@ -399,6 +398,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
             space=space,
             scaling=self.scaling,
             skew_weight=self.skew_weight,
+            choose_columns=self._chooses_columns(),
         )
         check_settings(settings)
         if isinstance(self.local_scale, str):
@@ -439,13 +439,10 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
 
     def _start(self, problem: Problem) -> Callable:
         """The solver: it makes starts together with the stress they are for."""
-        return solve_columns if self._chooses_columns() else solve
+        return solve
 
     def _lay_out(self, problem: Problem, solver) -> StressResult:
-        result = solver(problem.directed, problem.settings, problem.random_state)
-        if self._chooses_columns():
-            result, self.column_choice_ = result
-        return result
+        return solver(problem.directed, problem.settings, problem.random_state)
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
@@ -613,6 +610,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
             self.asymmetry_ = self._scaled_asymmetry(problem.strengths)
         if self._chooses_columns():
+            self.column_choice_ = result.column_choice
             self._say(f"n_components='auto': {self.column_choice_.reason}")
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")

@@ -60,6 +60,7 @@ class StressResult(NamedTuple):
     drift_search : what "auto" tried; None if the drift was given
     transformation : what the distances stand for: D, D − a, or a rising function of D
     scaling_choice : what scaling="auto" tried; None if the scaling was given
+    column_choice : what n_components="auto" tried; None if the columns were given
     skew_weight : λ, given or estimated
     n_groups : groups of points without a known pair between them
     """
@@ -74,6 +75,7 @@ class StressResult(NamedTuple):
     drift_search: DriftSearch | None = None
     transformation: Transformation = Transformation()
     scaling_choice: ScalingChoice | None = None
+    column_choice: ColumnChoice | None = None
     skew_weight: float = 1.0
     n_groups: int = 1
 
@@ -84,21 +86,8 @@ def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state
         found = solve(directed.between_pivots, settings, random_state)
         return _refined(found, directed, settings)
     known, settings, rows, choice = _prepared(directed, settings)
-    with one_blas_thread():
-        result = _solve(known, settings, random_state)
-    return _filled(result, rows)._replace(scaling_choice=choice)
 
-
-def solve_columns(
-    directed: DirectedInput | PivotInput, settings: Settings, random_state
-) -> tuple[StressResult, ColumnChoice]:
-    """n_components="auto": the same fit with two and with three columns."""
-    if isinstance(directed, PivotInput):
-        found, chosen = solve_columns(directed.between_pivots, settings, random_state)
-        return _refined(found, directed, settings), chosen
-    known, settings, rows, choice = _prepared(directed, settings)
-
-    def fit(n_components):
+    def fit(n_components: int) -> tuple[StressResult, ColumnTrial]:
         fewer = settings._replace(n_components=n_components, compare_columns=False)
         result = _solve(known, fewer, random_state)
         D = result.transformation.disparities(known.with_nan())
@@ -108,8 +97,11 @@ def solve_columns(
         return result, ColumnTrial(n_components, omega, result.normalized_stress, explained, share)
 
     with one_blas_thread():
-        result, chosen = choose_columns(fit)
-    return _filled(result, rows)._replace(scaling_choice=choice), chosen
+        if settings.choose_columns:
+            result, columns = choose_columns(fit)
+        else:
+            result, columns = _solve(known, settings, random_state), None
+    return _filled(result, rows)._replace(scaling_choice=choice, column_choice=columns)
 
 
 def _prepared(directed: DirectedInput, settings: Settings):

@@ -268,6 +268,8 @@ class Settings(NamedTuple):
     skew_weight: float | str | None = 1.0
     compare_columns: bool = True
     """With omega_norm="auto": whether one column fewer would do as well."""
+    choose_columns: bool = False
+    """Whether to take two columns if they do as well as three."""
 
     @property
     def noise_weight(self) -> float | None:
