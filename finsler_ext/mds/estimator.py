@@ -380,26 +380,14 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
 
     def _validate(self, X, *, weights) -> Checked:
         space = self._space()
-        method = method_of(self.method, space)
-        max_iter = self.max_iter
-        if max_iter is None:
-            max_iter = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
-        settings = Settings(
-            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
-            omega_norm=self.omega_norm,
-            method=method,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=max_iter,
-            eps=self.eps,
-            learning_rate=self.learning_rate,
-            n_threads=resolve_n_jobs(self.n_jobs),
-            verbose=self.verbose,
-            space=space,
-            scaling=self.scaling,
-            skew_weight=self.skew_weight,
-            choose_columns=self._chooses_columns(),
-        )
+        given = {name: getattr(self, name) for name in SETTINGS}
+        given["method"] = method = method_of(self.method, space)
+        if self.max_iter is None:
+            given["max_iter"] = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
+        if self._chooses_columns():
+            given |= {"n_components": max(COLUMNS), "choose_columns": True}
+        threads = resolve_n_jobs(self.n_jobs)
+        settings = Settings(**given, n_threads=threads, verbose=self.verbose, space=space)
         check_settings(settings)
         if isinstance(self.local_scale, str):
             raise ValueError(
