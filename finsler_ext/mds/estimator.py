@@ -597,9 +597,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = Y.shape[1]
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
             self.asymmetry_ = self._scaled_asymmetry(problem.strengths)
-        if self._chooses_columns():
+        if result.column_choice is not None:
             self.column_choice_ = result.column_choice
-            self._say(f"n_components='auto': {self.column_choice_.reason}")
+            self._say(f"n_components='auto': {result.column_choice.reason}")
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")
         self._warn_of_parts(int(np.isnan(Y[:, 0]).sum()), result.n_groups)
