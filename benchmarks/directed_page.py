@@ -45,9 +45,9 @@ LIMITS = """\
 shows more. A slide vector can, because it also shows asymmetry that is no difference of heights
 (velocity). Where a third map column fits distances much better than two (Winnipeg, Austin), the
 last column is either that one or shows the asymmetry. Layouts of interval scaling were made there
-at {n_drifts} drifts and {n_weights} weights of the skew part each. Those whose share is within
-{near} of the highest have at least {cost} times the lowest stress. `potential_` beside plain stress
-shows both, at one more number per point.
+at {n_drifts} drifts and {n_weights} weights of the skew part each. Of those whose share is within
+{near} of the highest, the lowest stress in units of that of all is {cost}.
+`potential_` beside plain stress shows both, at one more number per point.
 """
 ORDER = """### Direction of edges held out
 
@@ -62,7 +62,8 @@ is a round trip. pbs-client has 40 edges, of which 8 are held out.
 TRUTH = """### Orders known from elsewhere
 
 Chance that two nodes of different stages, layers or classes are in the right order; of citations,
-Spearman's correlation with the month. SpringRank has the raw strengths.
+Spearman's correlation with the month. SpringRank has the raw strengths. "ridge auto" is the ridge
+that best tells the direction of single edges; it draws the ends of long chains together.
 """
 FIELD = """
 ### One drift or a field

@@ -128,6 +128,7 @@ def run_truth(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
         method: lambda seed, rank=rank: rank(found.strengths) for method, rank in RANKS.items()
     }
     orders["potential"] = lambda seed: potential(found.data).values
+    orders["potential, ridge auto"] = lambda seed: potential(found.data, "auto").values
     for omega in DRIFTS:
         orders[f"FinslerUMAP, ω = {omega:g}"] = lambda seed, omega=omega: umap_height(
             found.data, seed, omega_norm=omega
