@@ -313,7 +313,7 @@ def _constructed(model: FinslerUMAP, X) -> Stage:
     if rows is None:
         raise ValueError("every data set of a series needs at least two rows.")
     model.asymmetry_ = model._asymmetry(rows)
-    level = model.asymmetry_.level()
+    level = model.asymmetry_.level(model.ridge)
     n = model.graph_.shape[0]
     return _staged(model, rows, np.zeros(n) if level is None else level)
 
