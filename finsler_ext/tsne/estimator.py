@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
-from finsler_ext.directed.read import named_output
+from finsler_ext.directed.read import check_row_names, named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
-from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
+from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
 from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
@@ -273,6 +273,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 self, X, options, local_scale=local_scale, incoming=incoming
             )
         model = self._with_fitted_params()
+        check_row_names(X, incoming)
         X = model._checked(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
         if model.local_scale is not None or local_scale is not None:
@@ -331,6 +332,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         if incoming is None:
             if self._directed_distances:
                 refuse_one_way()
+            refuse_placeless(X, X)
             return X
         incoming = self._checked(incoming, reset=False)
         sparse = scipy.sparse.issparse(X)
@@ -339,6 +341,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 f"incoming must have the shape of X, {X.shape}, and be sparse where X is; got "
                 f"shape {incoming.shape}."
             )
+        refuse_placeless(X, incoming)
         stack = scipy.sparse.hstack if sparse else np.hstack
         both = stack([X, incoming])
         return scipy.sparse.csr_matrix(both) if sparse else both
