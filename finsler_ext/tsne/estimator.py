@@ -312,10 +312,12 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 local_scale = np.asarray(distances, dtype=np.float64).mean(axis=1)
             rise = log_level(local_scale)[new] - self.potential_[old]
         elif self._directed_distances and not self._strengths_given:
-            incoming, outgoing = (np.asarray(X[new, at]).ravel() for at in (old + n, old))
-            rise = incoming - outgoing
-            if scipy.sparse.issparse(X):
-                rise[(incoming == 0) | (outgoing == 0)] = np.nan  # not known
+            with np.errstate(invalid="ignore"):
+                rise = np.asarray(X[new, old + n]).ravel() - np.asarray(X[new, old]).ravel()
+            if scipy.sparse.issparse(X):  # what is not stored is not known
+                stored = scipy.sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), X.shape)
+                for at in (old, old + n):
+                    rise[np.asarray(stored[new, at]).ravel() == 0] = np.nan
         else:
             total = np.asarray(both.sum(axis=1)).ravel()
             rise = (np.asarray((out - into).sum(axis=1)).ravel() / np.where(total > 0, total, 1))[
