@@ -1,6 +1,6 @@
 """Documentation of finsler_ext: ``python -m sphinx -W -b html docs docs/_build/html``.
 
-While writing, ``-D sphinx_gallery_conf.plot_gallery=0`` leaves the examples out; those that did not
+While writing, ``-D plot_gallery=0`` without ``-W`` leaves the examples out; those that did not
 change are not run again in any case.
 """
 
@@ -60,9 +60,11 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"finsler_ext {version}"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_prev_next": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -89,6 +91,7 @@ PARENTS = {
     "finsler_ext.FinslerTSNE": ("openTSNE", "TSNE", "openTSNE"),
 }
 MOST_SHOWN = 6  # parameters in the heading of a class
+INDEXED = r"`[^`]+`|(?<![^\s(])([A-Za-z](?:_[a-z]{1,2}|\^m))(?=[\s,.;:)]|$)"
 SYMBOLS = {
     "Σ": r"\sum", "‖": r"\|", "ω": r"\omega", "ν": r"\nu", "·": r"\cdot", "≠": r"\ne ",
     "−": "-", "²": "^2", "ln": r"\ln",
@@ -128,16 +131,21 @@ def typeset(lines: list[str]) -> list[str]:
                 out[-1] += r" \\"
             else:
                 out += [".. math::", ""]
-            out.append(f"   {latex(line)}")
+            out.append(f"   {latex(line).replace('=', '&=', 1)}")
         else:
-            out.append(line)
+            out.append(re.sub(INDEXED, inline, line) if head else line)
     return out
+
+
+def inline(found: re.Match) -> str:
+    """A letter with an index, such as p_ij, as mathematics; what stands in backticks is code."""
+    return found[0] if found[1] is None else f":math:`{latex(found[1])}`"
 
 
 def latex(formula: str) -> str:
     """The letters of a formula in a docstring as LaTeX."""
     formula = re.sub(r"([A-Za-z])_([a-z]{2})", r"\1_{\2}", formula.strip())
-    formula = re.sub(" {2,}", r" \\qquad ", formula)
+    formula = re.sub(" {2,}", r" \\\\ ", formula)  # each equation has a line
     return re.sub("|".join(SYMBOLS), lambda found: SYMBOLS[found[0]] + " ", formula)
 
 

@@ -24,8 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext import schema
-from finsler_ext.asymmetry import DENSITY
-from finsler_ext.directed.symmetry import is_symmetric
+from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.height.acts import EUCLIDEAN, height_mode, lay_out
 from finsler_ext.height.pins import follow_pins
 from finsler_ext.height.start import initial_positions

@@ -18,8 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height
-from finsler_ext.directed.symmetry import is_symmetric
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height, is_symmetric
 from finsler_ext.evidence import (
     Evidence,
     HeightError,

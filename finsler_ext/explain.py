@@ -12,7 +12,7 @@ are drawn anew too, over resampled neighbours.
 
 Features that carry the same information share their importance, and shuffling one of two
 copies loses nothing. ``alone`` is therefore given beside it: the share of the variance that a
-feature explains by itself. Neither number speaks of causes.
+feature explains by itself. Neither number says anything about causes.
 """
 
 from __future__ import annotations

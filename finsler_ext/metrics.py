@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height, skew_potential
+from finsler_ext.asymmetry import (
+    Asymmetry,
+    SkewFidelity,
+    density_height,
+    is_directed,
+    skew_potential,
+)
 from finsler_ext.directed.digraph import (
     digraph_edges,
     edge_strengths,
@@ -18,7 +24,6 @@ from finsler_ext.directed.digraph import (
 )
 from finsler_ext.directed.potential import Potential, graph_potential
 from finsler_ext.directed.read import read_directed
-from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.geometry import RANDERS, Space, find_space
 
 __all__ = [

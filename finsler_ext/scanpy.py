@@ -1,4 +1,4 @@
-"""Finsler embeddings of AnnData, in scanpy's manner. Needs scanpy (extra ``scanpy``).
+"""Finsler embeddings of AnnData, with scanpy's conventions. Needs scanpy (extra ``scanpy``).
 
 `umap` and `tsne` show density as height, `velocity` the direction in which cells develop. Each
 writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`` and the height to
@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._messages import without_foreign
+from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.directed.read import read_anndata
-from finsler_ext.directed.symmetry import CyclicWarning
 from finsler_ext.evidence import velocity_evidence
 from finsler_ext.height.drift import ChanceWarning, warn_of_height
 from finsler_ext.validation import checked_structure

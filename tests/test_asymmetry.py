@@ -9,8 +9,14 @@ import pytest
 import scipy.sparse
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity, skew_potential
-from finsler_ext.directed.symmetry import CyclicWarning, is_directed, is_symmetric
+from finsler_ext.asymmetry import (
+    Asymmetry,
+    CyclicWarning,
+    SkewFidelity,
+    is_directed,
+    is_symmetric,
+    skew_potential,
+)
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry import MATSUMOTO, RANDERS
 from finsler_ext.height.drift import ChanceWarning, warn_of_height

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
-from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.height.drift import ChanceWarning
 from finsler_ext.tsne.opentsne import OpenFinslerTSNE as OpenTSNE
 

@@ -28,7 +28,7 @@ from finsler_ext.cli.messages import (
 from finsler_ext.cli.output import (
     check_model,
     check_output,
-    check_plot,
+    check_plots,
     coordinate_names,
     label_column,
     read_places,
@@ -64,9 +64,7 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     if isinstance(data, Directed):
         note(f"read {shown(source)}: {data.data}")
     check_output(output, source, *([] if options.pin is None else [Path(options.pin)]))
-    plots = [Path(plot) for plot in options.plot]
-    for place, plot in enumerate(plots):
-        check_plot(plot, len(data.rows), source, output, *plots[:place])
+    plots = check_plots(options.plot, len(data.rows), source, output)
     if options.save is not None:
         check_model(Path(options.save), source, output, *plots)
     method = options.method or _proposed_method(data)

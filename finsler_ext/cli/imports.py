@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import time
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +15,16 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._messages import stage
-from finsler_ext.cli.messages import UsageError, listed, needs, note, note_warnings, shown, verdict
-from finsler_ext.cli.output import PAGES, check_output, check_plot, save_figure, write_output
+from finsler_ext.cli.messages import (
+    UsageError,
+    listed,
+    needs,
+    note,
+    shown,
+    verdict,
+    warnings_as_notes,
+)
+from finsler_ext.cli.output import PAGES, check_output, check_plots, save_figure, write_output
 from finsler_ext.cli.progress import Interrupts
 
 # Modules that an embedding needs.
@@ -250,14 +257,11 @@ def _draw(landscape: Landscape, path: Path, title: str) -> None:
 def imports_command(options, interrupts: Interrupts) -> int:
     output = Path(options.output or f"{options.package}_imports.csv")
     check_output(output)
-    plots = [Path(plot) for plot in options.plot]
-    for place, plot in enumerate(plots):
-        check_plot(plot, 0, output, *plots[:place])
+    plots = check_plots(options.plot, 0, output)
     stage(f"reading {shown(options.package)}")
     imports = read_imports(options.package, options.without)
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings_as_notes():
         landscape = fit_imports(imports, options.seed, options.threads)
     seconds = time.perf_counter() - started
     interrupts.check()
@@ -269,7 +273,6 @@ def imports_command(options, interrupts: Interrupts) -> int:
         stage(f"drawing {shown(plot)}")
         _draw(landscape, plot, options.package)
         interrupts.written.append(shown(plot))
-    note_warnings(caught)
     if landscape.left_out:
         note(
             f"{len(landscape.left_out)} modules are not on the map, as no chain of imports leads "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +16,13 @@ from finsler_ext.cli.messages import (
     UsageError,
     listed,
     needs,
-    note_warnings,
     one_line,
     shown,
     verdict,
+    warnings_as_notes,
 )
 from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
-from finsler_ext.cli.progress import Interrupts
+from finsler_ext.cli.progress import Interrupts, rows_bar
 
 # Options that need the whole file in memory.
 WHOLE = {
@@ -39,8 +38,6 @@ WHOLE = {
 }
 # What Dask says of every connection that breaks is shown only then.
 DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
-PATIENCE = 2.0
-BAR = "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed"
 
 
 def embed_large(options, interrupts: Interrupts) -> int:
@@ -53,7 +50,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
     model = _model(options)
-    with _notes(), _cluster(options) as runner:
+    with warnings_as_notes(), _cluster(options) as runner:
         from finsler_ext.dask.estimators import fit_blocks
 
         blocks, label = _blocks(source, options, runner)
@@ -89,7 +86,7 @@ def transform_large(options, interrupts: Interrupts) -> int:
     model, about = read(options.model)
     if "centre" in about:
         raise UsageError("the model was fitted with --standardize, which --dask does not know")
-    with _notes(), _cluster(options) as runner:
+    with warnings_as_notes(), _cluster(options) as runner:
         blocks, label = _blocks(source, options, runner, about.get("columns"))
         started = time.perf_counter()
         n = _write(model, blocks, output, runner, label, known=False)
@@ -151,15 +148,6 @@ def _cluster(options) -> Iterator[Any]:
         raise UsageError(one_line(error)) from None
 
 
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Warnings as notes, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    note_warnings(caught)
-
-
 def _blocks(source: Path, options, runner, columns=None):
     from finsler_ext.dask.cluster import blocks_of
     from finsler_ext.dask.files import open_collection, row_counts
@@ -180,14 +168,11 @@ def _blocks(source: Path, options, runner, columns=None):
 
 
 def _write(model, blocks, output: Path, runner, label, known: bool = True) -> int:
-    from tqdm.auto import tqdm
-
     from finsler_ext.dask.files import write_embedding
 
     names = coordinate_names(np.asarray(model.embedding_).shape[1])
     written_as = None if label is None else label_column(label, names)
-    settings = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
-    with tqdm(total=blocks.n_rows, desc="placing", **settings) as bar:
+    with rows_bar(blocks.n_rows) as bar:
         return write_embedding(
             model,
             blocks,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 # Names in a message; more are counted.
@@ -48,6 +50,15 @@ def needs(package: str, extra: str, what: str) -> UsageError:
 def note(text) -> None:
     clear = CLEAR if sys.stderr.isatty() else ""
     print(f"{clear}finsler-ext: note: {one_line(text)}", file=sys.stderr)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Warnings for users are notes when the block has ended."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    note_warnings(caught)
 
 
 def note_warnings(caught: Iterable, without: tuple[type[Warning], ...] = ()) -> None:

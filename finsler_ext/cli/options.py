@@ -7,7 +7,7 @@ import argparse
 from finsler_ext import __version__
 from finsler_ext.cli.messages import OneLineParser
 
-DESCRIPTION = "Embed a file, with a picture; place new rows; scikit-learn's digits as a demo."
+DESCRIPTION = "UMAP, t-SNE and MDS with a height that shows density, or direction if data has one."
 RULES = """\
 A csv file is an edge list if its header names a source and a target (from and to, tail and head,
 u and v, origin and destination, pre and post; or --source and --target), or if it has 2 or 3
@@ -46,6 +46,7 @@ examples:
   finsler-ext imports sklearn --without tests --plot sklearn.png
   finsler-ext imports finsler_ext --plot modules.html -o modules.csv
 """
+SEED = "the result depends on it alone, not on threads (default: 0)"
 PLOT = "picture (png, pdf, svg) or page to explore (html); may be given several times"
 
 
@@ -54,9 +55,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"finsler-ext {__version__}")
     commands = made.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="embed scikit-learn's digits, with a picture")
-    demo.add_argument("--omega-norm", type=float, default=0.5, help="drift in [0, 1)")
-    demo.add_argument("--seed", type=int, default=0)
-    demo.add_argument("-o", "--output", default="finsler_digits.png", help="picture to write")
+    demo.add_argument(
+        "--omega-norm", type=float, default=0.5, metavar="DRIFT", help="in [0, 1) (default: 0.5)"
+    )
+    demo.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
+    demo.add_argument(
+        "-o",
+        "--output",
+        default="finsler_digits.png",
+        metavar="PICTURE",
+        help="file to write (default: finsler_digits.png)",
+    )
     _add_verbosity(demo)
     _add_embed(_command(commands, "embed", "embed a file", EMBED))
     _add_transform(
@@ -72,28 +81,29 @@ def _command(commands, name: str, what: str, description: str) -> argparse.Argum
 
 
 def _add_embed(embed) -> None:
-    embed.add_argument("file", metavar="FILE")
+    embed.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
     embed.add_argument(
         "--method",
         choices=("umap", "tsne", "mds"),
-        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default for directed distances)",
+        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default with --directed)",
     )
     embed.add_argument(
         "--omega-norm",
         type=_drift,
-        help="drift in [0, 1), or auto (default: 0.5)",
+        metavar="DRIFT",
+        help="how much the height may show, in [0, 1), or auto (default: 0.5)",
     )
-    embed.add_argument("--label", metavar="COLUMN", help="colour by this, do not embed it")
+    embed.add_argument("--label", metavar="COLUMN", help="colour by this column, do not embed it")
     _add_columns(embed)
     embed.add_argument(
         "--standardize", action="store_true", help="divide each column by its spread first"
     )
-    embed.add_argument("--metric", help="distance between rows (default euclidean)")
+    embed.add_argument("--metric", help="distance between rows (default: euclidean)")
     embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
     embed.add_argument(
         "--values",
         choices=("cost", "strength", "transitions"),
-        help="what the numbers of directed data are (default cost: the more, the further)",
+        help="what the numbers of directed data are (default: cost, the more the further)",
     )
     embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
     embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
@@ -101,13 +111,14 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--components",
         type=_components,
-        help="columns, the height among them (default 3), or auto: mds chooses 2 or 3",
+        metavar="N",
+        help="columns, the height among them (default: 3), or auto: mds chooses 2 or 3",
     )
     embed.add_argument(
         "--pin", metavar="PLACES", help="csv such as embed writes: rows in it keep their places"
     )
     embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
-    embed.add_argument("--seed", type=int, default=0)
+    embed.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
     embed.add_argument(
         "--sample",
         metavar="N",
@@ -119,9 +130,9 @@ def _add_embed(embed) -> None:
 
 
 def _add_transform(transform) -> None:
-    transform.add_argument("model", metavar="MODEL")
+    transform.add_argument("model", metavar="MODEL", help="file written by embed --save")
     transform.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
-    transform.add_argument("--label", metavar="COLUMN", help="written as it is")
+    transform.add_argument("--label", metavar="COLUMN", help="copy this column to the output")
     _add_columns(transform)
     transform.add_argument(
         "--incoming",
@@ -142,10 +153,12 @@ def _add_imports(imports) -> None:
         default=[],
         help="leave modules out that have this word in their dotted name, such as tests",
     )
-    imports.add_argument("-o", "--output", help="table to write (default PACKAGE_imports.csv)")
+    imports.add_argument(
+        "-o", "--output", metavar="TABLE", help="file to write (default: PACKAGE_imports.csv)"
+    )
     imports.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
-    imports.add_argument("--seed", type=int, default=0)
-    imports.add_argument("--threads", type=int, default=-1, help="default: all")
+    imports.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
+    imports.add_argument("--threads", type=int, default=-1, metavar="N", help="default: all")
     _add_verbosity(imports)
 
 
@@ -169,10 +182,10 @@ def _add_columns(command) -> None:
 
 def _add_output(command) -> None:
     command.add_argument(
-        "-o", "--output", help="csv, parquet or npy to write (default FILE_finsler.csv)"
+        "-o", "--output", metavar="TABLE", help="csv, parquet or npy (default: FILE_finsler.csv)"
     )
     command.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
-    command.add_argument("--threads", type=int, default=-1, help="default: all")
+    command.add_argument("--threads", type=int, default=-1, metavar="N", help="default: all")
     group = command.add_argument_group(
         "more than memory, more than one machine (needs the extra dask)",
         "FILE is parquet or zarr, the output parquet, zarr or npy",

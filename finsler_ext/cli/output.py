@@ -157,7 +157,15 @@ def _cell(value):
     return value
 
 
-def check_plot(path: Path, n: int, *others: Path) -> None:
+def check_plots(given: list[str], n: int, *others: Path) -> list[Path]:
+    """Paths of pictures and pages of n points, which may be none of the other files."""
+    plots = [Path(plot) for plot in given]
+    for place, plot in enumerate(plots):
+        _check_plot(plot, n, *others, *plots[:place])
+    return plots
+
+
+def _check_plot(path: Path, n: int, *others: Path) -> None:
     suffix = _suffix(path, "--plot", (*PICTURES, *PAGES))
     _check_other(path, "--plot", *others)
     if suffix in PAGES:

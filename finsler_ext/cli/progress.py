@@ -15,6 +15,10 @@ from finsler_ext.cli.messages import CLEAR, shown
 TICK = 0.5
 # Shares below this say little about the rest.
 LEAST_SHARE = 0.02
+BAR = (
+    "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed, "
+    "{remaining} left"
+)
 
 
 class StageLine:
@@ -72,6 +76,13 @@ class StageLine:
     def _write(self) -> None:
         sys.stderr.write(f"{CLEAR}finsler-ext: {shown(self.text())}")
         sys.stderr.flush()
+
+
+def rows_bar(n: int):
+    """A bar for n rows that are placed, after two seconds."""
+    from tqdm.auto import tqdm
+
+    return tqdm(total=n, desc="placing", bar_format=BAR, delay=2.0, leave=False, disable=None)
 
 
 class StageLog:

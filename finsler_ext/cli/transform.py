@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from finsler_ext._messages import stage, without_foreign
-from finsler_ext.cli.messages import UsageError, listed, note, note_warnings, shown
-from finsler_ext.cli.output import check_output, check_plot, write_output, write_plot
-from finsler_ext.cli.progress import Interrupts
+from finsler_ext.cli.messages import UsageError, listed, note, shown, warnings_as_notes
+from finsler_ext.cli.output import check_output, check_plots, write_output, write_plot
+from finsler_ext.cli.progress import Interrupts, rows_bar
 from finsler_ext.cli.tables import Table, read_table
 
 # Rows placed at a time; between two batches the bar moves and Ctrl-C is heard.
 BATCH = 2000
-PATIENCE = 2.0
-BAR = (
-    "{desc}: {percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} rows, {elapsed} elapsed, "
-    "{remaining} left"
-)
 
 
 def transform(options, interrupts: Interrupts) -> int:
@@ -50,15 +44,11 @@ def transform(options, interrupts: Interrupts) -> int:
         ways["incoming"] = _prepared(model, about, known, incoming, Path(options.incoming))
         if incoming.rows != table.rows:
             raise UsageError(f"{options.incoming} and {source} must have the same rows")
-    plots = [Path(plot) for plot in options.plot]
-    for place, plot in enumerate(plots):
-        points = len(model.embedding_) + X.shape[0]
-        check_plot(plot, points, *inputs, output, *plots[:place])
+    plots = check_plots(options.plot, len(model.embedding_) + X.shape[0], *inputs, output)
     _use_threads(model, options.threads)
     stage("placing rows")
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings_as_notes():
         with without_foreign("feature names"):
             placed = _in_batches(model, X, ways, interrupts)
         seconds = time.perf_counter() - started
@@ -67,7 +57,6 @@ def transform(options, interrupts: Interrupts) -> int:
         for plot in plots:
             _draw(plot, model, placed, table, options)
             interrupts.written.append(shown(plot))
-    note_warnings(caught)
     how = f"Read {shown(source)}: {shown(table.how)}. " if table.how else ""
     print(
         f"{how}Placed {len(placed)} rows among the {len(model.embedding_)} points of "
@@ -114,12 +103,8 @@ def _use_threads(model, n_jobs: int) -> None:
 
 
 def _in_batches(model, X, ways: dict, interrupts: Interrupts) -> np.ndarray:
-    from tqdm.auto import tqdm
-
-    n = X.shape[0]
-    settings = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
-    blocks = []
-    with tqdm(total=n, desc="placing", **settings) as bar:
+    n, blocks = X.shape[0], []
+    with rows_bar(n) as bar:
         for start in range(0, n, BATCH):
             rows = slice(start, start + BATCH)
             both = {name: values[rows] for name, values in ways.items()}

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext.asymmetry import NONE, SCALE
-from finsler_ext.directed.symmetry import DIRECTED_SHARE
+from finsler_ext.asymmetry import DIRECTED_SHARE, NONE, SCALE
 from finsler_ext.evidence.density import density_evidence, density_findings, scale_error
 from finsler_ext.evidence.direction import (
     MeasuredPairs,

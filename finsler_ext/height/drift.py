@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity
-from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.asymmetry import Asymmetry, CyclicWarning, SkewFidelity
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.metrics import neighborhood_preservation

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.asymmetry import Asymmetry, is_symmetric
 from finsler_ext.base import (
     FinslerEstimator,
     check_drift_of,
@@ -34,7 +34,6 @@ from finsler_ext.directed.read import (
     named_output,
     unmask,
 )
-from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.io import SaveMixin
 from finsler_ext.mds.distances import (
     MISSING,
@@ -214,8 +213,8 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
         with the lowest stress (at most five fits, on at most 2000 of the points). That is the
-        right one for data directed by nature; for ordinary data a larger drift may leave less
-        of the height to distances, at a higher stress. It warns if one column fewer fits as
+        right one for directed data; for rows of features a larger drift may leave less of the
+        height to distances, at a higher stress. It warns if one column fewer fits as
         well: larger drifts then do, too, and the smallest is taken.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,

@@ -25,8 +25,8 @@ from numba import njit
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from finsler_ext._threads import RowPool, run_rows
+from finsler_ext.asymmetry import NEGLIGIBLE_SKEW
 from finsler_ext.directed.digraph import both_ways, digraph_edges
-from finsler_ext.directed.symmetry import NEGLIGIBLE_SKEW
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope

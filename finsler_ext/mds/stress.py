@@ -46,8 +46,8 @@ import numpy as np
 from numba import njit
 
 from finsler_ext._threads import RowPool, row_blocks
+from finsler_ext.asymmetry import NEGLIGIBLE_SKEW
 from finsler_ext.directed.laplacian import IterativeLaplacian, LaplacianSolver, laplacian_solver
-from finsler_ext.directed.symmetry import NEGLIGIBLE_SKEW
 from finsler_ext.geometry import RANDERS, Space
 
 # Columns per partial sum: their buffers stay in the first-level cache, and float32 sums stay

@@ -19,8 +19,8 @@ from numba import njit
 from numba.extending import register_jitable
 
 from finsler_ext._threads import run_rows
+from finsler_ext.asymmetry import is_directed
 from finsler_ext.directed.read import check_range, fill_missing, unmask
-from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.stress import TINY
 from finsler_ext.neighbors.geodesics import distances_of_new

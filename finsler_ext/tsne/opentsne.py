@@ -19,7 +19,14 @@ from sklearn.utils.validation import validate_data
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import resolve_n_jobs
-from finsler_ext.asymmetry import DISTANCES, Asymmetry, SkewFidelity, affinity_lengths
+from finsler_ext.asymmetry import (
+    DISTANCES,
+    Asymmetry,
+    SkewFidelity,
+    affinity_lengths,
+    is_directed,
+    is_symmetric,
+)
 from finsler_ext.base import FinslerEstimator, check_drift_of, scores
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
@@ -29,7 +36,6 @@ from finsler_ext.directed.digraph import (
     with_ways_back,
 )
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
-from finsler_ext.directed.symmetry import is_directed, is_symmetric
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout, check_law
 from finsler_ext.height.drift import check_drift_parameter

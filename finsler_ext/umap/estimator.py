@@ -13,7 +13,7 @@ from umap import UMAP
 from umap.utils import ts
 
 from finsler_ext._threads import one_blas_thread, plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import NONE, Asymmetry, SkewFidelity
+from finsler_ext.asymmetry import NONE, Asymmetry, SkewFidelity, gradient_share
 from finsler_ext.base import (
     ALL,
     FinslerEstimator,
@@ -22,7 +22,6 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.read import as_matrix, named_output
-from finsler_ext.directed.symmetry import gradient_share
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.acts import FREE

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, affinity_lengths
+from finsler_ext.asymmetry import Asymmetry, affinity_lengths, is_directed
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
     Edges,
@@ -22,7 +22,6 @@ from finsler_ext.directed.digraph import (
     is_digraph,
     with_ways_back,
 )
-from finsler_ext.directed.symmetry import is_directed
 from finsler_ext.neighbors import (
     EXACT,
     cheapest_search,
@@ -118,8 +117,6 @@ class DirectedGraph:
 def find_neighbors(model, X, random_state, strengths=None) -> Search:
     """Directed neighbours; ``strengths`` are those of the edges of a digraph, if it has any."""
     n = X.shape[0]
-    if model.n_neighbors >= n:
-        warn("n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1")
     k = min(model.n_neighbors, max(2, n - 1))
     indices, distances, search_index = model._given_knn
     if distances is not None:
@@ -140,6 +137,8 @@ def find_neighbors(model, X, random_state, strengths=None) -> Search:
         found = _search(model, X, k, random_state)
         if model.verbose:
             model._say(search_in_words(model, X, found.neighbors, symmetric=not found.asymmetric))
+    if model.n_neighbors >= n and found.digraph is None:  # a digraph keeps all its edges
+        warn("n_neighbors is larger than the dataset size; truncating to X.shape[0] - 1")
     indices, distances, _ = found.neighbors
     cut = (distances >= model._disconnection_distance) & (indices >= 0)
     indices[cut], distances[cut] = -1, np.inf

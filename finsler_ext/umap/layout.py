@@ -13,9 +13,8 @@ from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.asymmetry import DENSITY
+from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
-from finsler_ext.directed.symmetry import is_symmetric
 from finsler_ext.height.acts import (
     EUCLIDEAN,
     FREE,

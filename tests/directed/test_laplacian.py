@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from finsler_ext.asymmetry import gradient_share
 from finsler_ext.directed import laplacian
 from finsler_ext.directed.laplacian import narrow_solver, solve_laplacian
-from finsler_ext.directed.symmetry import gradient_share
 
 RNG = np.random.default_rng(0)
 

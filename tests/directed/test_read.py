@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse
 
 from finsler_ext import FinslerUMAP, read_directed
+from finsler_ext.asymmetry import gradient_share
 from finsler_ext.directed.data import read_matrix
 from finsler_ext.directed.edge_lists import find_ends
 from finsler_ext.directed.read import as_matrix, check_range, fill_missing
-from finsler_ext.directed.symmetry import gradient_share
 
 pd = pytest.importorskip("pandas")
 nan = np.nan

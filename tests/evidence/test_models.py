@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
-from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.height.drift import ChanceWarning
 
 RNG = np.random.default_rng(0)

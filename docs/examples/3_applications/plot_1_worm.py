@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from finsler_ext import FinslerUMAP, read_directed
-from finsler_ext.directed.symmetry import CyclicWarning
+from finsler_ext.asymmetry import CyclicWarning
 
 warnings.simplefilter("ignore", CyclicWarning)  # much of the wiring is feedback: we say so below
 synapses = pd.read_csv("worm_cook2019.csv")
