@@ -127,6 +127,7 @@ def test_drifts_that_no_model_has(kind, value, saved, tmp_path, capsys):
     ("kind", "value", "trail"),
     [
         ("umap", True, ["unique"]),
+        ("umap", 9, ["_n_neighbors"]),
         ("umap", -1, ["islands_", "slope"]),
         ("umap", {"is": "float", "value": "nan"}, ["islands_", "slope"]),
         ("tsne", -1, ["islands_", "slope"]),
