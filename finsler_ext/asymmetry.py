@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.stats import spearmanr
 
 from finsler_ext._threads import row_blocks
-from finsler_ext.directed.data import canonical
+from finsler_ext.directed.data import canonical, check_square
 from finsler_ext.directed.digraph import digraph_edges, edge_strengths
 from finsler_ext.directed.laplacian import solve_laplacian
 from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
@@ -428,6 +428,7 @@ def gradient_share(D) -> float:
     >>> gradient_share(np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]))
     0.0
     """
+    check_square(np.shape(D))
     if not scipy.sparse.issparse(D):
         D = np.asarray(D)
         if np.isfinite(D).all():
