@@ -432,7 +432,8 @@ def gradient_share(D) -> float:
         D = np.asarray(D)
         if np.isfinite(D).all():
             return _share_of_all_pairs(D)
-        D = scipy.sparse.csr_array(_known_pairs(D))
+        source, target = np.nonzero(np.isfinite(D))
+        D = scipy.sparse.csr_array((D[source, target], (source, target)), shape=D.shape)
     return _share_of_some_pairs(canonical(D))
 
 
@@ -446,11 +447,6 @@ def _share_of_all_pairs(D: np.ndarray) -> float:
         skew += float(np.einsum("ij,ij", half, half))
         gradient += 2.0 * float((half.sum(axis=1) ** 2).sum()) / n
     return gradient / skew if skew > NEGLIGIBLE_SKEW * total else float("nan")
-
-
-def _known_pairs(D: np.ndarray):
-    source, target = np.nonzero(np.isfinite(D))
-    return scipy.sparse.coo_array((D[source, target], (source, target)), shape=D.shape)
 
 
 def _share_of_some_pairs(D: scipy.sparse.csr_array) -> float:
