@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from finsler_ext.directed.data import check_square
 from finsler_ext.neighbors.transform import NewNeighbors
 from finsler_ext.scales import umap_scales
 from finsler_ext.schema import NONE, array, saved, whole
@@ -55,6 +56,7 @@ def is_digraph(D) -> bool:
     Less than half of the pairs are known, rows know different numbers of them, and something
     depends on the direction; or all lengths are equal.
     """
+    check_square(D.shape)
     if not scipy.sparse.issparse(D):
         known = np.isfinite(D) & ~np.eye(len(D), dtype=np.bool_)
         if np.count_nonzero(known) >= MOST_PAIRS * len(D) * (len(D) - 1):
@@ -75,6 +77,7 @@ def is_digraph(D) -> bool:
 
 def digraph_edges(D, strengths=None) -> Edges:
     """The finite entries of a matrix (the stored ones, if sparse), the diagonal left out."""
+    check_square(D.shape)  # compiled code would write beyond its arrays
     n = D.shape[0]
     if scipy.sparse.issparse(D):
         D = scipy.sparse.coo_array(D)
@@ -104,11 +107,7 @@ def with_ways_back(D) -> scipy.sparse.csr_array:
     """
     edges = digraph_edges(D)
     stored = _matrix(edges._replace(length=np.ones(edges.source.size)))
-    one_way = np.asarray(stored[edges.target, edges.source]).ravel() == 0
-    source = np.concatenate([edges.source, edges.target[one_way]])
-    target = np.concatenate([edges.target, edges.source[one_way]])
-    length = np.concatenate([edges.length, WAY_BACK * edges.length[one_way]])
-    return _matrix(Edges(source, target, length, edges.n_points))
+    return _with_back(edges, np.asarray(stored[edges.target, edges.source]).ravel() == 0)
 
 
 def both_ways(D) -> scipy.sparse.csr_array:
@@ -119,10 +118,14 @@ def both_ways(D) -> scipy.sparse.csr_array:
     """
     edges = digraph_edges(D)
     _, part = connected_components(_matrix(edges), connection="strong")
-    crossing = part[edges.source] != part[edges.target]
-    source = np.concatenate([edges.source, edges.target[crossing]])
-    target = np.concatenate([edges.target, edges.source[crossing]])
-    length = np.concatenate([edges.length, WAY_BACK * edges.length[crossing]])
+    return _with_back(edges, part[edges.source] != part[edges.target])
+
+
+def _with_back(edges: Edges, some: np.ndarray) -> scipy.sparse.csr_array:
+    """All edges, and ways back along some of them."""
+    source = np.concatenate([edges.source, edges.target[some]])
+    target = np.concatenate([edges.target, edges.source[some]])
+    length = np.concatenate([edges.length, WAY_BACK * edges.length[some]])
     return _matrix(Edges(source, target, length, edges.n_points))
 
 

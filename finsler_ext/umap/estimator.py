@@ -105,6 +105,10 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     space : {"randers", "matsumoto"} or Space, default="randers"
         How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
+    ridge : float or "auto", default=0.0
+        Of digraphs: draws ``potential_``, and a height that follows it, to zero where nodes have
+        few edges, as a multiple of the mean degree. 0 is best for the order of distant nodes;
+        "auto" best tells the direction of edges held out (`finsler_ext.metrics.potential`).
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -243,6 +247,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         height="auto",
         space="randers",
         output="all",
+        ridge=0.0,
     ):
         given = dict(locals())
         for name, value in given.items():
@@ -288,14 +293,11 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
         random_state = check_random_state(self.random_state)
         rows = Rows(X, self.init, random_state, y, ensure_all_finite, callback)
-        pins = self._checked_pins(pinned, X.shape[0])
-        return rows._replace(strengths=data.strengths, pins=pins)
-
-    def _checked_pins(self, pinned, n: int) -> np.ndarray | None:
-        self.pinned_ = pins = read_pins(pinned, n, self.n_components, self.node_names_)
+        pins = read_pins(pinned, X.shape[0], self.n_components, self.node_names_)
         if pins is not None and self.unique:
             raise ValueError("pinned cannot be combined with unique=True.")
-        return pins
+        self.pinned_ = pins
+        return rows._replace(strengths=data.strengths, pins=pins)
 
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None, pinned=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
