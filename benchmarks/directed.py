@@ -1,15 +1,17 @@
 """Directed data: models of asymmetric distances, orders of nodes, drift fields, times.
 
-    python -m benchmarks.directed stress order truth field --data-dir DIR
+    python -m benchmarks.directed stress limits order truth field --data-dir DIR
     python -m benchmarks.directed speed --data-dir DIR
     python -m benchmarks.directed                        results/directed.md, from the stored runs
 
 stress  Every model has three numbers per point. Of the pairs a tenth is held out to choose the
         scaling by and another tenth to judge by: Σ (D − prediction)²/Σ D² in the units of the data.
+limits  The share of the asymmetry that any height can show, and the stress of layouts that show it,
+        at many drifts and weights of the skew part.
 order   Direction of edges held out, and
 truth   orders known from elsewhere: `benchmarks.orders`.
 field   Share of the asymmetry of pairs held out that one drift and that a drift field explains.
-speed   Seconds and memory of FinslerMDS with omega_norm="auto".
+speed   Seconds and memory.
 
 Data come from --data-dir (or FINSLER_DATA) or from their publishers; those that are not to be had
 are named and left out.
@@ -22,6 +24,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,20 +33,21 @@ import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
 
 from benchmarks.data import load
-from benchmarks.data.digraphs import digraph, strong_part
-from benchmarks.directed_page import PAGE, write
+from benchmarks.data.digraphs import digraph, planted_digraph, strong_part
+from benchmarks.directed_page import ANY_HEIGHT, PAGE, write
 from benchmarks.ledger import RESULTS, Ledger, read_runs
 from benchmarks.orders import ORDERED, TRUTHS, run_order, run_truth
 from benchmarks.peers.mds_peers import radius_distance_mds, slide_vector_mds, symmetric_mds
 from benchmarks.peers.printed_smacof import printed_smacof
-from finsler_ext import FinslerMDS
+from finsler_ext import FinslerMDS, FinslerUMAP
+from finsler_ext.asymmetry import gradient_share
 from finsler_ext.drift_field import fit_drift_field
 from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.mds.scaling import SCALINGS, Transformation, predictions
 
 __all__ = ["PARTS", "main", "run"]
 
-PARTS = ("stress", "order", "truth", "field", "speed")
+PARTS = ("stress", "limits", "order", "truth", "field", "speed")
 # Distances as given, and shortest paths over the largest strongly connected part of digraphs.
 DISTANCES = ("flights", "morse", "velocity")
 GRAPHS = (
@@ -53,9 +57,15 @@ GRAPHS = (
 # Rows of the large ones that are drawn for the stress and the field.
 MOST_POINTS = 200
 NUMBERS = 3  # per point
+# Where a third map column fits distances much better than two.
+WIDE = ("road:Winnipeg", "road:Austin")
+WIDE_WEIGHTS, WIDE_DRIFTS = (1.0, 3.0, 10.0, 30.0, 100.0), (0.02, 0.1, 0.3, 0.9)
 HELD_OUT = 0.1
 SEEDS = 3
-SIZES = (1500, 5000, 50_000)
+TIMED = (
+    "hops:1500", "one-way path:20000", "path:50000", "streets:1500", "streets:5000",
+    "streets:50000",
+)  # fmt: skip
 
 
 class Fitted(NamedTuple):
@@ -164,7 +174,7 @@ def _rises(history) -> float:
     return float(np.mean(np.diff(history) > 1e-12 * history[:-1])) if len(history) > 1 else 0.0
 
 
-def stress_scores(model, D: np.ndarray, seed: int) -> dict[str, float]:
+def stress_scores(model, D: np.ndarray, seed: int, scalings=SCALINGS) -> dict[str, float]:
     """Errors of every scaling on the pairs to choose it by, and on those to judge by."""
     rng = np.random.default_rng(1000 + seed)
     n = len(D)
@@ -174,7 +184,7 @@ def stress_scores(model, D: np.ndarray, seed: int) -> dict[str, float]:
     choose, judge = (draw < HELD_OUT) & off, (draw >= HELD_OUT) & (draw < 2 * HELD_OUT) & off
     weights = (off & ~choose & ~judge).astype(np.float64)
     scores: dict[str, float] = {}
-    for scaling in SCALINGS:
+    for scaling in scalings:
         try:
             found = model(D, weights, scaling)
         except NotImplementedError:
@@ -199,6 +209,18 @@ def run_stress(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
             D = distances_of(name, data_dir, seed)
             for method in todo:
                 ledger.add(name, method, seed, stress_scores(MODELS[method], D, seed))
+
+
+def run_limits(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
+    for seed in range(seeds):
+        D = distances_of(name, data_dir, seed)
+        if not ledger.has(name, ANY_HEIGHT, seed):
+            ledger.add(name, ANY_HEIGHT, seed, {"explained": gradient_share(D)})
+        for weight, omega in product(WIDE_WEIGHTS, WIDE_DRIFTS) if name in WIDE else ():
+            method = f"λ = {weight:g}, ω = {omega:g}"
+            if not ledger.has(name, method, seed):
+                model = partial(randers, skew_weight=weight, omega_norm=omega)
+                ledger.add(name, method, seed, stress_scores(model, D, seed, ("interval",)))
 
 
 # ------------------------------------------------------------------ field
@@ -245,29 +267,62 @@ def street_grid(n: int, seed: int = 0) -> scipy.sparse.csr_array:
     return strong_part(graph.tocsr())
 
 
+def one_way_path(n: int) -> scipy.sparse.csr_array:
+    return scipy.sparse.diags_array(np.ones(n - 1), offsets=1, format="csr")
+
+
+def uneven_path(n: int) -> scipy.sparse.csr_array:
+    """A path both ways; every step has lengths of its own."""
+    lengths = np.random.default_rng(0).uniform(1.0, 2.0, size=(2, n - 1))
+    return scipy.sparse.diags_array(list(lengths), offsets=[1, -1], format="csr")
+
+
+def auto_drift(graph) -> dict:
+    model = FinslerMDS(metric="precomputed", omega_norm="auto", n_jobs=-1, random_state=0)
+    if np.ptp(graph.data) > 0:
+        model.set_params(missing="geodesic")
+    model.fit(graph)
+    return {"stress": model.normalized_stress_, "drift": model.omega_norm_}
+
+
+def umap_fit(graph) -> dict:
+    model = FinslerUMAP(metric="precomputed", random_state=0).fit(graph)
+    height = model.embedding_[:, -1]
+    return {"downhill": np.mean(height[:-1] > height[1:])}
+
+
+# What is timed, on what, and a size that compiles the code beforehand.
+SPEED = {
+    "streets": ("FinslerMDS", auto_drift, street_grid, 200),
+    "hops": ("FinslerMDS", auto_drift, lambda n: planted_digraph(n, 8)[0], 200),
+    "one-way path": ("FinslerUMAP", umap_fit, one_way_path, 200),
+    "path": ("gradient_share", lambda D: {"share": gradient_share(D)}, uneven_path, 200),
+}
+
+
 def run_speed(ledger: Ledger, name: str, data_dir, seeds: int) -> None:
     import resource
 
-    if ledger.has(name, "FinslerMDS", 0):
+    kind, _, size = name.partition(":")
+    what, work, make, small = SPEED[kind]
+    if ledger.has(name, what, 0):
         return
-    graph = street_grid(int(name.partition(":")[2]))
-    model = FinslerMDS(metric="precomputed", omega_norm="auto", missing="geodesic", n_jobs=-1)
-    model.set_params(random_state=0)
-    start = time.perf_counter()
-    model.fit(graph)
-    seconds = time.perf_counter() - start
+    work(make(small))
+    graph = make(int(size))
+    start, used = time.perf_counter(), time.process_time()
+    scores = {"nodes": graph.shape[0]} | work(graph)
+    scores |= {"seconds": time.perf_counter() - start, "processor": time.process_time() - used}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    scores = {"nodes": graph.shape[0], "seconds": seconds, "peak GB": peak}
-    scores |= {"stress": model.normalized_stress_, "drift": model.omega_norm_}
-    ledger.add(name, "FinslerMDS", 0, scores)
+    ledger.add(name, what, 0, scores | {"peak GB": peak})
 
 
 RUNS = {
     "stress": (run_stress, (*DISTANCES, *GRAPHS)),
+    "limits": (run_limits, (*DISTANCES, *GRAPHS)),
     "order": (run_order, ORDERED),
     "truth": (run_truth, TRUTHS),
     "field": (run_field, (*DISTANCES, *GRAPHS)),
-    "speed": (run_speed, tuple(f"streets:{size}" for size in SIZES)),
+    "speed": (run_speed, TIMED),
 }
 
 

@@ -17,6 +17,7 @@ NEAR = 0.01
 PAGE = Path(__file__).parent / "results" / "directed.md"
 # Models with one more number per point than the others.
 ONE_MORE = ("radius distance, 3 + 1", "Randers, plain, and potential")
+ANY_HEIGHT = "any height at most"
 # A share of the asymmetry that is this much below another is as good.
 EXPLAINED_NEAR = 0.02
 # Between these two lines the page is written by `write`.
@@ -24,8 +25,8 @@ BEGIN, END = "<!-- directed: begin -->", "<!-- directed: end -->"
 
 OPENING = """## Directed data
 
-`python -m benchmarks.directed stress order truth field speed --data-dir DIR` runs all of this;
-`benchmarks/data/digraphs.py` says where the data come from. Medians over seeds.
+`python -m benchmarks.directed stress limits order truth field speed --data-dir DIR` runs all of
+this; `benchmarks/data/digraphs.py` says where the data come from. Medians over seeds.
 """
 STRESS = """### Stress on pairs held out
 
@@ -37,9 +38,16 @@ the pairs best over all seeds; its first letter is given. In bold the lowest of 
 numbers; what is within 10 % of it is marked by +. The printed SMACOF has the drift and the constant
 of plain Randers. The scaling was first chosen seed by seed; it was pooled over seeds after Morse
 (36 points, some sixty pairs to choose by) had come out above the best that way. Both are given
-below. A slide vector shows asymmetry that is no difference of heights (velocity). Where a third
-map column fits distances much better than two (Winnipeg, Austin), one column cannot show both:
-plain stress keeps the distances, and `potential_` beside it the asymmetry, at one more number.
+below.
+"""
+LIMITS = """\
+"Any height at most" is the gradient share of the distances themselves: but for chance, no height
+shows more. A slide vector can, because it also shows asymmetry that is no difference of heights
+(velocity). Where a third map column fits distances much better than two (Winnipeg, Austin), the
+last column is either that one or shows the asymmetry. Layouts of interval scaling were made there
+at {n_drifts} drifts and {n_weights} weights of the skew part each. Of those whose share is within
+{near} of the highest, the lowest stress in units of that of all is {cost}.
+`potential_` beside plain stress shows both, at one more number per point.
 """
 ORDER = """### Direction of edges held out
 
@@ -54,7 +62,8 @@ is a round trip. pbs-client has 40 edges, of which 8 are held out.
 TRUTH = """### Orders known from elsewhere
 
 Chance that two nodes of different stages, layers or classes are in the right order; of citations,
-Spearman's correlation with the month. SpringRank has the raw strengths.
+Spearman's correlation with the month. SpringRank has the raw strengths. "ridge auto" is the ridge
+that best tells the direction of single edges; it draws the ends of long chains together.
 """
 FIELD = """
 ### One drift or a field
@@ -65,19 +74,21 @@ that `fit_drift_field` reports.
 SPEED = """
 ### Time and memory
 
-`FinslerMDS(omega_norm="auto", missing="geodesic", n_jobs=-1)` on the streets of a generated town
-with one-way streets and a slope, shortest paths included. Graphs of more than 5000 nodes have 100
-pivots. The peak is that of the whole process, so far.
+FinslerMDS has `omega_norm="auto"`. It embeds hops of a planted digraph of eight links per node, and
+the streets of a generated town with one-way streets and a slope, shortest paths included; graphs of
+more than 5000 nodes have 100 pivots. FinslerUMAP fits a path of one-way edges, and `gradient_share`
+a path with lengths of its own in both directions, where conjugate gradients stall. Times are of the
+second call; the peak is that of the whole process, so far.
 """
 
 
 def write(runs: dict[str, pd.DataFrame], output: Path) -> None:
     """Write that part of the page from the tables of runs; a page without the marks gets them."""
     parts = [OPENING]
-    makers = {"stress": _stress, "order": _order, "truth": _truth, "field": _field, "speed": _speed}
-    for part, make in makers.items():
-        if len(runs[part]):
-            parts.append(make(runs[part]))
+    makers = {"order": _order, "truth": _truth, "field": _field, "speed": _speed}
+    if len(runs["stress"]):
+        parts.append(_stress(runs["stress"], runs["limits"]))
+    parts += [make(runs[part]) for part, make in makers.items() if len(runs[part])]
     text = output.read_text(encoding="utf-8") if output.is_file() else ""
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -125,7 +136,7 @@ def _chosen_by_seed(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.Series(own, wide.index).groupby(["data", "method"]).median().unstack()
 
 
-def _stress(runs: pd.DataFrame) -> str:
+def _stress(runs: pd.DataFrame, limits: pd.DataFrame) -> str:
     chosen = _chosen(runs)
     table = _of_chosen(runs, chosen, "stress")
     rows, lowest, near = [], 0, 0
@@ -176,8 +187,34 @@ def _stress(runs: pd.DataFrame) -> str:
         "Share of the asymmetry of the same pairs that is explained, and share of pairs ordered "
         "rightly:"
     )
-    parts = [STRESS, markdown.table(head, rows), words, shown, markdown.table(head, both)]
-    return "\n\n".join([*parts, ""])
+    parts = [STRESS, markdown.table(head, rows), words, shown]
+    if not len(limits):
+        return "\n\n".join([*parts, markdown.table(head, both), ""])
+    most = _medians(limits[limits.method == ANY_HEIGHT], "explained")[ANY_HEIGHT]
+    both = [[*row, f"{most[row[0]]:.2f}" if row[0] in most else ""] for row in both]
+    return "\n\n".join([*parts, markdown.table([*head, ANY_HEIGHT], both), _cost(limits), ""])
+
+
+def _cost(limits: pd.DataFrame) -> str:
+    """What it costs the distances that one column shows the asymmetry."""
+    tried = limits[limits.method != ANY_HEIGHT]
+    if not len(tried):
+        return ""
+    wide = tried.pivot_table(index=["data", "seed", "method"], columns="score", values="value")
+    cost = {}
+    for name, one in wide.groupby("data"):
+        ratios = []
+        for _, layouts in one.groupby("seed"):
+            stress, shown = layouts["stress interval"], layouts["explained interval"]
+            ratios.append(stress[shown >= shown.max() - EXPLAINED_NEAR].min() / stress.min())
+        cost[name] = f"{np.median(ratios):.2f} ({name})"
+    weights, drifts = zip(*(method.split(", ") for method in tried.method.unique()), strict=True)
+    return LIMITS.format(
+        n_drifts=len(set(drifts)),
+        n_weights=len(set(weights)),
+        near=EXPLAINED_NEAR,
+        cost=" and ".join(cost.values()),
+    )
 
 
 def _rose(runs: pd.DataFrame, method: str) -> bool:
@@ -189,7 +226,7 @@ def _order(runs: pd.DataFrame) -> str:
     table = _medians(runs, "auc")
     rivals = table[[m for m in table if m.startswith(("SpringRank", "out"))]].max(axis=1)
     words = []
-    for method in ("potential, ridge auto", "FinslerUMAP"):
+    for method in ("potential, ridge auto", "FinslerUMAP", "FinslerUMAP, ridge auto"):
         gap = (rivals - table[method]).dropna()
         above = [f"{name} {value:.3f}" for name, value in gap.items() if value > NEAR]
         words.append(
@@ -230,18 +267,22 @@ def _field(runs: pd.DataFrame) -> str:
 
 
 def _speed(runs: pd.DataFrame) -> str:
-    table = runs.pivot_table(index="data", columns="score", values="value", sort=False)
-    rows = []
-    for _, row in table.iterrows():
-        value = {key: row.get(key, np.nan) for key in row.index}
-        rows.append(
-            [
-                f"{value['nodes']:.0f}",
-                f"{value['seconds']:.1f} s",
-                f"{value['peak GB']:.1f} GB",
-                f"{value['stress']:.4f}",
-                f"{value['drift']:.3f}",
-            ]
-        )
-    head = ["nodes", "time", "peak memory", "stress", "drift"]
+    table = runs.pivot_table(index=["data", "method"], columns="score", values="value", sort=False)
+    rows = [
+        [
+            method,
+            name.partition(":")[0],
+            f"{row['nodes']:.0f}",
+            f"{row['seconds']:.1f} s",
+            f"{row['processor']:.1f} s",
+            f"{row['peak GB']:.1f} GB",
+            ", ".join(
+                f"{score} {row[score]:.3g}"
+                for score in ("stress", "drift", "downhill", "share")
+                if score in row and np.isfinite(row[score])
+            ),
+        ]
+        for (name, method), row in table.iterrows()
+    ]
+    head = ["what", "of", "nodes", "time", "processor time", "peak memory", "found"]
     return "\n\n".join([SPEED, markdown.table(head, rows)])

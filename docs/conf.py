@@ -91,7 +91,7 @@ PARENTS = {
     "finsler_ext.FinslerTSNE": ("openTSNE", "TSNE", "openTSNE"),
 }
 MOST_SHOWN = 6  # parameters in the heading of a class
-INDEXED = r"`[^`]+`|\b([A-Za-z](?:_[a-z]{1,2}|\^m))(?![\w{}])"
+INDEXED = r"`[^`]+`|(?<![^\s(])([A-Za-z](?:_[a-z]{1,2}|\^m))(?=[\s,.;:)]|$)"
 SYMBOLS = {
     "Σ": r"\sum", "‖": r"\|", "ω": r"\omega", "ν": r"\nu", "·": r"\cdot", "≠": r"\ne ",
     "−": "-", "²": "^2", "ln": r"\ln",
@@ -131,7 +131,7 @@ def typeset(lines: list[str]) -> list[str]:
                 out[-1] += r" \\"
             else:
                 out += [".. math::", ""]
-            out.append(f"   {latex(line)}")
+            out.append(f"   {latex(line).replace('=', '&=', 1)}")
         else:
             out.append(re.sub(INDEXED, inline, line) if head else line)
     return out

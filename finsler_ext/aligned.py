@@ -178,16 +178,19 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         relations : dict, optional
             From rows of the last data set to the same rows of this one.
         names : array, optional
-            In place of it, the names of all rows of this one; by default as in `fit`.
+            In place of it, the names of all rows of this one; by default as in `fit`. Not
+            after relations were given.
         """
         check_is_fitted(self, "models_")
         new, known = _constructed(self._template(), X), dict(self._known)
         n, before = new.model.graph_.shape[0], self.identities_[-1]
         if relations is None:
             if not known:
-                raise ValueError("update needs relations: the series was fitted with them.")
+                raise ValueError("update needs relations: the series was made with them.")
             ids = _numbered(_names_of(X, new, names), n, known)
         else:
+            _related([before.size, n], [relations])
+            known = {}  # not every row has a name
             ids = 1 + max(int(part.max()) for part in self.identities_) + np.arange(n)
             ids[list(relations.values())] = before[list(relations)]
         old = _fitted(self.models_[-1], self._potentials[-1])
@@ -310,7 +313,7 @@ def _constructed(model: FinslerUMAP, X) -> Stage:
     if rows is None:
         raise ValueError("every data set of a series needs at least two rows.")
     model.asymmetry_ = model._asymmetry(rows)
-    level = model.asymmetry_.level()
+    level = model.asymmetry_.level(model.ridge)
     n = model.graph_.shape[0]
     return _staged(model, rows, np.zeros(n) if level is None else level)
 

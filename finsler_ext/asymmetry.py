@@ -174,26 +174,27 @@ class Asymmetry:
     def __setstate__(self, state):
         vars(self).update(state)
 
-    def potential(self) -> Potential | None:
+    def potential(self, ridge: float | str = 0.0) -> Potential | None:
         """One number per point for heights to follow; None if there is no asymmetry.
 
-        The potential of a digraph's strengths or of directed distances, or the log local scale.
+        The potential of a digraph's strengths or of directed distances, or the log local scale. It
+        is made once; a digraph's has a ridge (`graph_potential`).
         """
         if self.kind != NONE and self._potential is None:
-            self._potential = self._made_potential()
+            self._potential = self._made_potential(ridge)
             self._strengths = None  # of no further use, and as large as the data
         return self._potential
 
-    def level(self) -> np.ndarray | None:
+    def level(self, ridge: float | str = 0.0) -> np.ndarray | None:
         """Values of the potential."""
-        potential = self.potential()
+        potential = self.potential(ridge)
         return None if potential is None else potential.values
 
-    def _made_potential(self) -> Potential:
+    def _made_potential(self, ridge: float | str) -> Potential:
         if self._strengths is not None:
-            return graph_potential(self._strengths)
+            return graph_potential(self._strengths, ridge)
         if self.kind == DISTANCES:
-            return _distance_potential(self._distances, self.pairs)
+            return _distance_potential(self._distances, self.pairs, ridge)
         values = log_level(self._local_scale)
         return Potential(values, np.where(np.isfinite(values), 0, -1))
 
@@ -261,7 +262,7 @@ def skew_potential(distances) -> np.ndarray:
     return _distance_potential(distances, distance_skew(distances)).values
 
 
-def _distance_potential(distances, pairs: SkewPairs) -> Potential:
+def _distance_potential(distances, pairs: SkewPairs, ridge: float | str = 0.0) -> Potential:
     n = distances.shape[0]
     if not scipy.sparse.issparse(distances) and np.isfinite(distances).all():
         into, out = (np.sum(distances, axis=axis, dtype=np.float64) for axis in (0, 1))
@@ -270,7 +271,7 @@ def _distance_potential(distances, pairs: SkewPairs) -> Potential:
     source, target, skew = (part[known] for part in pairs)
     edges = digraph_edges(distances)
     if 2 * source.size < MOSTLY_TWO_WAY * edges.source.size:
-        return graph_potential(edge_strengths(edges))
+        return graph_potential(edge_strengths(edges), ridge)
     return pair_potential(source, target, skew, n)
 
 

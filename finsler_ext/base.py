@@ -98,6 +98,7 @@ class FinslerEstimator:
     omega_norm: Any
     n_components: Any
     output: Any = ALL
+    ridge: Any
     space: Any
     verbose: Any
     asymmetry_: Asymmetry
@@ -169,7 +170,7 @@ class FinslerEstimator:
 
     def _embed(self, problem) -> None:
         self.asymmetry_ = self._asymmetry(problem)
-        potential = self.asymmetry_.potential()
+        potential = self.asymmetry_.potential(self.ridge)
         if potential is not None:
             self.potential_, self.potential_component_ = potential
         self.evidence_, self._height_error, self._held_out_pairs = find_evidence(

@@ -167,11 +167,14 @@ def fit_drift_field(
     if skew.size > MOST_PAIRS:
         few = rng.permutation(skew.size)[:MOST_PAIRS]
         source, target, skew = source[few], target[few], skew[few]
-    if skew.size < 10 * positions.shape[1] or not skew.any():
+    least = 10 * positions.shape[1]
+    if skew.size < least:
         raise ValueError(
-            "The data has no asymmetry to fit a drift to"
-            + ("." if skew.size and not skew.any() else f": only {skew.size} pairs are known.")
+            f"distances: a drift field needs at least {least} pairs that are known both ways and "
+            f"have a place on the map, got {skew.size}."
         )
+    if not skew.any():
+        raise ValueError("distances: the data has no asymmetry to fit a drift to.")
     places = positions[there]
     with one_blas_thread():
         centers, width = _centers(places[:, :2], n_centers, rng)

@@ -148,6 +148,7 @@ def instance(*types: type) -> Field:
 # Parameters that all estimators have; `Space.check_drift` knows the range of drifts.
 SEED = NONE | whole("[0, 4294967295]") | instance(np.random.RandomState)
 DRIFT = number() | one_of("auto")
+RIDGE = number("[0, inf]") | one_of("auto")
 SPACE = TEXT | Field("a Space", lambda value, scope: hasattr(value, "check_drift"))
 JOBS = NONE | whole()
 VERBOSE = FLAG | whole("[0, inf)")

@@ -1,5 +1,7 @@
 """A series laid out together: what stays the same stays in place, and heights compare."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -200,3 +202,24 @@ def test_a_series_is_saved_whole(planted, tmp_path):
         each.update(sets[2], relations=relations[1])
     for ours, theirs in zip(series.embeddings_, loaded.embeddings_, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+    series.save(tmp_path / "b")
+    loaded.save(tmp_path / "c")
+    pickle.loads(pickle.dumps(series)).save(tmp_path / "d")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "d").read_bytes()
+
+
+def test_a_series_with_names_takes_relations_for_the_next(planted, tmp_path):
+    sets, same, relations = planted
+    few = FinslerUMAP(random_state=0, n_epochs=10)
+    series = AlignedFinslerUMAP(few).fit(sets[:2], names=[np.arange(300)] * 2)
+    for wrong in ({0: 300}, {-1: 0}, {0: 1, 1: 1}):
+        with pytest.raises(ValueError, match="must go from rows to different rows"):
+            series.update(sets[2], relations=wrong)
+    series.update(sets[2], relations=relations[1])
+    before, after = series.identities_[1:]
+    np.testing.assert_array_equal(before == after, same[1])
+    with pytest.raises(ValueError, match="update needs relations"):
+        series.update(sets[2], names=np.arange(300))
+    series.save(tmp_path / "series.finsler")
+    finsler_ext.load(tmp_path / "series.finsler")

@@ -101,6 +101,10 @@ def test_what_cannot_be_fitted_is_refused():
     Y = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match="no asymmetry"):
         fit_drift_field(Y, distances=np.ones((30, 30)))
+    few = np.full((30, 30), np.nan)
+    few[:3, :3] = np.arange(9).reshape(3, 3)
+    with pytest.raises(ValueError, match=r"at least 20 pairs .* got 3"):
+        fit_drift_field(Y, distances=few)
     with pytest.raises(ValueError, match="two map columns"):
         fit_drift_field(Y[:, :1], distances=np.ones((30, 30)))
     with pytest.raises(ValueError, match="either distances"):

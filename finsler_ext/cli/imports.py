@@ -31,11 +31,18 @@ from finsler_ext.cli.progress import Interrupts
 FEWEST = 4
 # Upward imports that are printed and drawn in full colour, and cycles that are printed.
 PRINTED = 20
+# Of these, both ends are named in a picture.
+NAMED = 10
 # Up to this many modules all names are tried in a picture, and of more the best connected.
 MOST_NAMES, LANDMARKS = 60, 40
 # Inches of the picture: a slide.
 SIZE = (12.0, 7.0)
 UP, DOWN = "#d62728", "0.6"
+# Where a name may stand: points across and up from its module, and what of it is there.
+SIDES = (
+    (5, 1, "left", "bottom"), (-5, 1, "right", "bottom"),
+    (5, -1, "left", "top"), (-5, -1, "right", "top"),
+)  # fmt: skip
 MEANING = "height: imports many, imported by few"
 RED = "a red line is an import that leads up: the lower module imports the upper one"
 
@@ -61,6 +68,11 @@ class Landscape(NamedTuple):
     @property
     def height(self) -> np.ndarray:
         return self.model.embedding_[:, -1]
+
+    def in_cycles(self, pairs) -> np.ndarray:
+        """Which imports are part of a cycle: no order of the modules has them all lead down."""
+        part = connected_components(self.imports.graph, connection="strong")[1]
+        return part[pairs[:, 0]] == part[pairs[:, 1]]
 
     def upward(self) -> np.ndarray:
         """Pairs (importing, imported) whose import leads up, the longest way first."""
@@ -173,16 +185,21 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     ax.scatter(*places.T, s=2 * marker_size(n), **look)
     ax.autoscale_view()
     ax.margins(0.06)
+    # the ends of what rises most, the highest and the lowest modules, then the best connected
+    ends = np.unique(upward[:PRINTED])
+    order = np.argsort(-landscape.height, kind="stable")
     degree = np.asarray(graph.sum(axis=0) + graph.sum(axis=1)).ravel()
-    # both ends of the imports that rise most, then the best connected modules
-    first = list(dict.fromkeys(upward[:8].ravel().tolist()))
-    rest = np.argsort(-degree, kind="stable").tolist()
-    wanted = list(dict.fromkeys([*first, *rest]))[: n if n <= MOST_NAMES else names]
-    _write_names(ax, places, landscape.imports.names, wanted)
+    rest = np.argsort(-degree, kind="stable")
+    first = np.concatenate([upward[:NAMED].ravel(), order[:3], order[-3:], rest]).tolist()
+    wanted = list(dict.fromkeys(first))[: n if n <= MOST_NAMES else names]
+    _write_names(ax, places, landscape.imports.names, wanted, clear=places[ends])
     share = len(upward) / graph.nnz
-    ax.set_title(f"{n} modules, {graph.nnz} imports; {len(upward)} ({share:.1%}) lead up, in red")
-    ax.set(xticks=[], yticks=[], ylabel=f"{MEANING}  →")
-    ax.set_xlabel("grey: the upper module imports the lower one; red: the lower imports the upper")
+    title = f"{n} modules, {graph.nnz} imports; {len(upward)} ({share:.1%}) lead up, in red"
+    ax.set_title(title, fontsize=15)
+    ax.set(xticks=[], yticks=[])
+    ax.set_ylabel(f"{MEANING}  →", fontsize=13)
+    colors = "grey: the upper module imports the lower one; red: the lower imports the upper"
+    ax.set_xlabel(colors, fontsize=13)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
 
@@ -198,19 +215,21 @@ def side_view(landscape: Landscape) -> np.ndarray:
     return np.column_stack([rank / max(len(rank) - 1, 1), landscape.height])
 
 
-def _write_names(ax, places, names: list[str], wanted: list[int]) -> None:
-    """Names beside their modules, but for those that would cover another."""
+def _write_names(ax, places, names: list[str], wanted: list[int], clear) -> None:
+    """Names beside their modules, but for those that would cover another, or these places."""
     from matplotlib.patheffects import withStroke
+    from matplotlib.transforms import Bbox
 
     figure, halo = ax.figure, [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
-    taken: list[Any] = []
+    dots = ax.transData.transform(clear)
+    taken: list[Any] = [Bbox([dot - 2, dot + 2]) for dot in dots]
     for i in wanted:
-        for across, align in ((4, "left"), (-4, "right")):
+        for across, up, align, level in SIDES:
             text = ax.annotate(
-                _inner(names[i]), places[i], xytext=(across, 3), textcoords="offset points",
-                fontsize=10, ha=align, zorder=4, path_effects=halo,
+                _inner(names[i]), places[i], xytext=(across, up), textcoords="offset points",
+                fontsize=10, ha=align, va=level, zorder=4, path_effects=halo,
             )  # fmt: skip
             box = text.get_window_extent(renderer)
             inside = ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1
@@ -288,9 +307,13 @@ def imports_command(options, interrupts: Interrupts) -> int:
 
 def _report(imports: Imports, landscape: Landscape) -> None:
     upward, names = landscape.upward(), landscape.imports.names
-    print(f"Imports that lead up: {len(upward)} of {landscape.imports.graph.nnz}")
-    for source, target in upward[:PRINTED]:
-        print(f"  {names[source]} -> {names[target]}")
+    within = landscape.in_cycles(upward)
+    print(
+        f"Imports that lead up: {len(upward)} of {landscape.imports.graph.nnz}, {within.sum()} of "
+        "them in cycles"
+    )
+    for (source, target), cyclic in zip(upward[:PRINTED], within, strict=False):
+        print(f"  {names[source]} -> {names[target]}{' (in a cycle)' if cyclic else ''}")
     if len(upward) > PRINTED:
         print(f"  and {len(upward) - PRINTED} more")
     cycles = imports.cycles()

@@ -85,7 +85,8 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--method",
         choices=("umap", "tsne", "mds"),
-        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default with --directed)",
+        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default of --directed, unless the "
+        "data are strengths or a graph that is large or mostly one-way)",
     )
     embed.add_argument(
         "--omega-norm",

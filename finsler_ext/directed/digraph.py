@@ -104,11 +104,7 @@ def with_ways_back(D) -> scipy.sparse.csr_array:
     """
     edges = digraph_edges(D)
     stored = _matrix(edges._replace(length=np.ones(edges.source.size)))
-    one_way = np.asarray(stored[edges.target, edges.source]).ravel() == 0
-    source = np.concatenate([edges.source, edges.target[one_way]])
-    target = np.concatenate([edges.target, edges.source[one_way]])
-    length = np.concatenate([edges.length, WAY_BACK * edges.length[one_way]])
-    return _matrix(Edges(source, target, length, edges.n_points))
+    return _with_back(edges, np.asarray(stored[edges.target, edges.source]).ravel() == 0)
 
 
 def both_ways(D) -> scipy.sparse.csr_array:
@@ -119,10 +115,14 @@ def both_ways(D) -> scipy.sparse.csr_array:
     """
     edges = digraph_edges(D)
     _, part = connected_components(_matrix(edges), connection="strong")
-    crossing = part[edges.source] != part[edges.target]
-    source = np.concatenate([edges.source, edges.target[crossing]])
-    target = np.concatenate([edges.target, edges.source[crossing]])
-    length = np.concatenate([edges.length, WAY_BACK * edges.length[crossing]])
+    return _with_back(edges, part[edges.source] != part[edges.target])
+
+
+def _with_back(edges: Edges, some: np.ndarray) -> scipy.sparse.csr_array:
+    """All edges, and ways back along some of them."""
+    source = np.concatenate([edges.source, edges.target[some]])
+    target = np.concatenate([edges.target, edges.source[some]])
+    length = np.concatenate([edges.length, WAY_BACK * edges.length[some]])
     return _matrix(Edges(source, target, length, edges.n_points))
 
 

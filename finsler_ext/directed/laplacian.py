@@ -157,6 +157,37 @@ def _diagonal(values: np.ndarray) -> scipy.sparse.csr_array:
     return scipy.sparse.dia_array((values[None, :], [0]), shape=(n, n)).tocsr()
 
 
+# Curvature that is rounding, relative to that of the degrees alone.
+ROUNDING = 1e-12
+
+
+def conjugate_gradients(product, degree, b, tolerance: float, most: int) -> np.ndarray:
+    """L x = b for all columns of b at once; ``product(x)`` is L x. Columns of b sum to zero.
+
+    The degrees are the preconditioner. Each iteration lowers ½ xᵀLx − bᵀx, from zero on.
+    """
+    degree = degree[:, None]
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    x, rest = np.zeros_like(b), b.copy()
+    scaled = inverse * rest
+    way, size = scaled.copy(), (rest * scaled).sum(axis=0)
+    enough = tolerance**2 * size
+    for _ in range(most):
+        if (size <= enough).all():
+            break
+        image = product(way)
+        curvature = (way * image).sum(axis=0)
+        # b that is nothing but rounding has a constant part, which no step takes away
+        going = (size > enough) & (curvature > ROUNDING * (degree * way * way).sum(axis=0))
+        step = np.where(going, size / np.where(going, curvature, 1.0), 0.0)
+        x += step * way
+        rest -= step * image
+        scaled = inverse * rest
+        before, size = size, (rest * scaled).sum(axis=0)
+        way = scaled + np.where(before > 0, size / np.maximum(before, 1e-300), 0.0) * way
+    return x
+
+
 # Up to this many points the factorisation (n³/3 operations, once) costs no more than a few
 # hundred iterations of conjugate gradients.
 FACTORISED_BELOW = 4000
@@ -222,27 +253,17 @@ class IterativeLaplacian:
         tolerance = EXACT_TOLERANCE if exactly else STEP_TOLERANCE
         most = EXACT_ITERATIONS if exactly else STEP_ITERATIONS
         with RowPool(len(self.degree), self.n_threads, heavy=True) as pool:
-            rows = [self._solve_one(row, tolerance, most, pool) for row in centred(b, self.labels)]
-        return np.array(rows)
 
-    def _solve_one(self, b, tolerance, most, pool):
-        x, residual = np.zeros_like(b), b.copy()
-        direction, product = np.zeros_like(b), np.empty_like(b)
-        energy = 1.0
-        for _ in range(most):
-            if np.linalg.norm(residual) <= tolerance * np.linalg.norm(b):
-                break
-            scaled = residual / self.degree
-            previous, energy = energy, float(residual @ scaled)
-            direction = scaled + energy / previous * direction if direction.any() else scaled
-            pool.run(_product, self.weights, self.degree, direction, product)
-            curvature = float(direction @ product)
-            if curvature <= 0:  # nothing but rounding is left
-                break
-            length = energy / curvature
-            x += length * direction
-            residual -= length * product
-        return centred(x[None, :], self.labels)[0]
+            def product(x):
+                out = np.empty(len(x))
+                pool.run(_product, self.weights, self.degree, x.ravel(), out)
+                return out[:, None]
+
+            x = [
+                conjugate_gradients(product, self.degree, row[:, None], tolerance, most)[:, 0]
+                for row in centred(b, self.labels)
+            ]
+        return centred(np.array(x), self.labels)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})

@@ -33,7 +33,7 @@ HELD_OUT, HELD_EDGES, FEWEST_ROUNDS, MOST_ROUNDS = 0.2, 2000, 3, 20
 class Potential(NamedTuple):
     """A potential, and which of its values compare.
 
-    values : array of shape (n,); nan for isolated points (0 with a ridge)
+    values : array of shape (n,); nan for isolated points
     component : array of shape (n,)
         Nothing relates points of different components, and each component has zero mean; −1 for
         isolated points.
@@ -86,8 +86,7 @@ def _ridged(edges: scipy.sparse.coo_array, ridge: float) -> Potential:
     values, component = solve_laplacian(strengths + strengths.T, out - into, alpha)
     if np.isinf(ridge):
         values = (out - into) / mean_degree
-    found = _marked(values, component, degree > 0)
-    return found._replace(values=values) if ridge else found  # with a ridge, isolated nodes have 0
+    return _marked(values, component, degree > 0)
 
 
 def _marked(values, component, related) -> Potential:

@@ -25,7 +25,7 @@ from scipy.stats import t as student
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.asymmetry import DISTANCES, compare_skew, distance_skew
 from finsler_ext.directed.digraph import digraph_edges, is_digraph
-from finsler_ext.directed.laplacian import narrow_solver
+from finsler_ext.directed.laplacian import conjugate_gradients, narrow_solver
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
 from finsler_ext.schema import FLAG, array, saved, whole
 
@@ -38,7 +38,7 @@ MANY_PAIRS = 100_000
 # Share of all pairs from which on they are as good as complete.
 COMPLETE = 0.9
 # Of conjugate gradients, relative. All draws are treated alike, so the test is exact at any.
-TOLERANCE, MAX_STEPS, ROUNDING = 1e-4, 300, 1e-12
+TOLERANCE, MAX_STEPS = 1e-4, 300
 # Entries that factors of V may have.
 LARGEST_FACTOR = 1e6
 # Random divisions into halves whose agreement is averaged.
@@ -395,27 +395,10 @@ def _solved(pairs: MeasuredPairs, surplus: np.ndarray) -> np.ndarray:
     solve = narrow_solver(springs, LARGEST_FACTOR)
     if solve is not None:  # on paths and chains, conjugate gradients stall
         return solve(surplus)
-    degree = np.asarray(springs.sum(axis=1)).ravel()[:, None]
-    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    found = np.zeros_like(surplus)
-    rest = surplus.copy()
-    scaled = inverse * rest
-    way, size = scaled.copy(), (rest * scaled).sum(axis=0)
-    enough = TOLERANCE**2 * size
-    for _ in range(MAX_STEPS):
-        if (size <= enough).all():
-            break
-        image = degree * way - springs @ way
-        curvature = (way * image).sum(axis=0)
-        # a surplus that is nothing but rounding has a constant part, which no step takes away
-        going = (size > enough) & (curvature > ROUNDING * (degree * way * way).sum(axis=0))
-        step = np.where(going, size / np.where(going, curvature, 1.0), 0.0)
-        found += step * way
-        rest -= step * image
-        scaled = inverse * rest
-        before, size = size, (rest * scaled).sum(axis=0)
-        way = scaled + np.where(before > 0, size / np.maximum(before, 1e-300), 0.0) * way
-    return found
+    degree = np.asarray(springs.sum(axis=1)).ravel()
+    return conjugate_gradients(
+        lambda x: degree[:, None] * x - springs @ x, degree, surplus, TOLERANCE, MAX_STEPS
+    )
 
 
 def _means_around(pairs: MeasuredPairs, levels: np.ndarray) -> np.ndarray:

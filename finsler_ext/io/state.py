@@ -145,8 +145,14 @@ def _estimator_state(model) -> dict[str, Any]:
         state["_fitted_names"] = sorted(state["_fitted_names"])
     if "_fitted_params" in state:  # those that were changed after the fit
         fitted = state["_fitted_params"].items()
-        state["_fitted_params"] = {k: v for k, v in fitted if v is not state[k]}
+        state["_fitted_params"] = {k: v for k, v in fitted if not _is_same(v, state[k])}
     return state
+
+
+def _is_same(one, other) -> bool:
+    """Equal numbers and words are the same; a pickle makes two of what was one."""
+    plain = type(one) is type(other) and isinstance(one, (bool, int, float, str))
+    return one is other or (plain and one == other)
 
 
 def _estimator(cls: Any, state: dict[str, Any]) -> Any:

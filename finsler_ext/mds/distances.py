@@ -35,10 +35,6 @@ class DirectedInput:
         return self.distances.dtype
 
     @property
-    def symmetric_weights(self) -> bool:
-        return self.weights is None or is_symmetric(self.weights, rtol=0.0)
-
-    @property
     def uneven(self) -> bool:
         """Whether the two directions of some pair have different weights, both of them positive."""
         if self.weights is None:

@@ -40,28 +40,25 @@ from finsler_ext.mds.layout import (
     finsler_mds_gd,
     finsler_smacof,
     solve,
-    solve_columns,
 )
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.problem import (
     GD_EPOCHS,
-    METHODS,
+    SETTINGS,
     SMACOF_ITERATIONS,
-    STARTS,
     Settings,
     check_settings,
     method_of,
 )
-from finsler_ext.mds.scaling import SCALINGS
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.scales import SCALES, source_scale
 from finsler_ext.schema import (
     CALLABLE,
-    DRIFT,
     JOBS,
     METRIC_OPTIONS,
     NONE,
+    RIDGE,
     SCALE,
     SEED,
     SPACE,
@@ -69,7 +66,6 @@ from finsler_ext.schema import (
     VERBOSE,
     WIDTH,
     array,
-    array_like,
     maybe,
     number,
     one_of,
@@ -92,27 +88,20 @@ __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
-PARAMETERS = {
+PARAMETERS = SETTINGS | {
     "n_components": WIDTH | one_of("auto"),
-    "omega_norm": DRIFT,
+    "max_iter": NONE | SETTINGS["max_iter"],
     "metric": TEXT | CALLABLE,
     "metric_params": METRIC_OPTIONS,
     "n_neighbors": whole("[1, inf)"),
     "source_scale": one_of(*SCALES),
     "local_scale": SCALE | TEXT,
-    "method": one_of(*METHODS),
-    "init": one_of(*STARTS) | array_like(),
-    "n_init": whole("[1, inf)"),
-    "max_iter": NONE | whole("[1, inf)"),
-    "eps": number("[0, inf)"),
-    "learning_rate": NONE | number("(0, inf)"),
     "missing": one_of(*MISSING),
-    "scaling": one_of(*SCALINGS, "auto"),
-    "skew_weight": NONE | number("(0, 1e30]") | one_of("auto"),
     "random_state": SEED,
     "n_jobs": JOBS,
     "verbose": VERBOSE,
     "space": SPACE,
+    "ridge": RIDGE,
     "output": one_of("all", "map"),
 }
 PAIRS = array("f4 f8", "n n", "[0, inf]", nan=True) | sparse("f4 f8", "n n", "[0, inf)")
@@ -262,6 +251,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         columns on and 1 in two, where the height is an axis of the map and plain stress finds the
         drift of travel times. With ``scaling="ordinal"``, weights that differ between the
         directions, and spaces other than "randers", "auto" and None are 1.
+    ridge : float or "auto", default=0.0
+        Of digraphs: draws ``potential_`` to zero where nodes have few edges, as a multiple of the
+        mean degree; "auto" as in `finsler_ext.metrics.potential`. The height is not changed by it.
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -360,29 +352,12 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         verbose=False,
         space="randers",
         skew_weight=None,
+        ridge=0.0,
         output="all",
     ):
-        self.n_components = n_components
-        self.omega_norm = omega_norm
-        self.metric = metric
-        self.metric_params = metric_params
-        self.n_neighbors = n_neighbors
-        self.source_scale = source_scale
-        self.local_scale = local_scale
-        self.method = method
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.eps = eps
-        self.learning_rate = learning_rate
-        self.missing = missing
-        self.scaling = scaling
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.space = space
-        self.skew_weight = skew_weight
-        self.output = output
+        given = dict(locals())
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     def fit(self, X, y=None, *, weights=None):
         """Embed X.
@@ -405,25 +380,14 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
 
     def _validate(self, X, *, weights) -> Checked:
         space = self._space()
-        method = method_of(self.method, space)
-        max_iter = self.max_iter
-        if max_iter is None:
-            max_iter = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
-        settings = Settings(
-            n_components=max(COLUMNS) if self._chooses_columns() else self.n_components,
-            omega_norm=self.omega_norm,
-            method=method,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=max_iter,
-            eps=self.eps,
-            learning_rate=self.learning_rate,
-            n_threads=resolve_n_jobs(self.n_jobs),
-            verbose=self.verbose,
-            space=space,
-            scaling=self.scaling,
-            skew_weight=self.skew_weight,
-        )
+        given = {name: getattr(self, name) for name in SETTINGS}
+        given["method"] = method = method_of(self.method, space)
+        if self.max_iter is None:
+            given["max_iter"] = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
+        if self._chooses_columns():
+            given |= {"n_components": max(COLUMNS), "choose_columns": True}
+        threads = resolve_n_jobs(self.n_jobs)
+        settings = Settings(**given, n_threads=threads, verbose=self.verbose, space=space)
         check_settings(settings)
         if isinstance(self.local_scale, str):
             raise ValueError(
@@ -463,13 +427,10 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
 
     def _start(self, problem: Problem) -> Callable:
         """The solver: it makes starts together with the stress they are for."""
-        return solve_columns if self._chooses_columns() else solve
+        return solve
 
     def _lay_out(self, problem: Problem, solver) -> StressResult:
-        result = solver(problem.directed, problem.settings, problem.random_state)
-        if self._chooses_columns():
-            result, self.column_choice_ = result
-        return result
+        return solver(problem.directed, problem.settings, problem.random_state)
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
@@ -636,8 +597,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = Y.shape[1]
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
             self.asymmetry_ = self._scaled_asymmetry(problem.strengths)
-        if self._chooses_columns():
-            self._say(f"n_components='auto': {self.column_choice_.reason}")
+        if result.column_choice is not None:
+            self.column_choice_ = result.column_choice
+            self._say(f"n_components='auto': {result.column_choice.reason}")
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")
         self._warn_of_parts(int(np.isnan(Y[:, 0]).sum()), result.n_groups)

@@ -60,6 +60,7 @@ class StressResult(NamedTuple):
     drift_search : what "auto" tried; None if the drift was given
     transformation : what the distances stand for: D, D − a, or a rising function of D
     scaling_choice : what scaling="auto" tried; None if the scaling was given
+    column_choice : what n_components="auto" tried; None if the columns were given
     skew_weight : λ, given or estimated
     n_groups : groups of points without a known pair between them
     """
@@ -74,6 +75,7 @@ class StressResult(NamedTuple):
     drift_search: DriftSearch | None = None
     transformation: Transformation = Transformation()
     scaling_choice: ScalingChoice | None = None
+    column_choice: ColumnChoice | None = None
     skew_weight: float = 1.0
     n_groups: int = 1
 
@@ -84,21 +86,8 @@ def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state
         found = solve(directed.between_pivots, settings, random_state)
         return _refined(found, directed, settings)
     known, settings, rows, choice = _prepared(directed, settings)
-    with one_blas_thread():
-        result = _solve(known, settings, random_state)
-    return _filled(result, rows)._replace(scaling_choice=choice)
 
-
-def solve_columns(
-    directed: DirectedInput | PivotInput, settings: Settings, random_state
-) -> tuple[StressResult, ColumnChoice]:
-    """n_components="auto": the same fit with two and with three columns."""
-    if isinstance(directed, PivotInput):
-        found, chosen = solve_columns(directed.between_pivots, settings, random_state)
-        return _refined(found, directed, settings), chosen
-    known, settings, rows, choice = _prepared(directed, settings)
-
-    def fit(n_components):
+    def fit(n_components: int) -> tuple[StressResult, ColumnTrial]:
         fewer = settings._replace(n_components=n_components, compare_columns=False)
         result = _solve(known, fewer, random_state)
         D = result.transformation.disparities(known.with_nan())
@@ -108,8 +97,11 @@ def solve_columns(
         return result, ColumnTrial(n_components, omega, result.normalized_stress, explained, share)
 
     with one_blas_thread():
-        result, chosen = choose_columns(fit)
-    return _filled(result, rows)._replace(scaling_choice=choice), chosen
+        if settings.choose_columns:
+            result, columns = choose_columns(fit)
+        else:
+            result, columns = _solve(known, settings, random_state), None
+    return _filled(result, rows)._replace(scaling_choice=choice, column_choice=columns)
 
 
 def _prepared(directed: DirectedInput, settings: Settings):
@@ -255,38 +247,17 @@ def finsler_smacof(
     D : whatever `finsler_ext.read_directed` reads
         D[i, j] is the dissimilarity from i to j; nan, inf or absent pairs get weight 0. float32
         stays float32 and takes half the memory and time.
-    n_components : int, default=3
-        All columns: the last one is the height.
-    omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift; 0 is SMACOF on (D + Dᵀ)/2. "auto" searches for the drift with the
-        lowest stress.
+    n_components, omega_norm, n_init, max_iter, eps, missing, scaling, skew_weight, random_state,
+    n_jobs, verbose
+        As in `finsler_ext.FinslerMDS`; here unknown pairs are left out and the stress is plain by
+        default. omega_norm=0 is SMACOF on (D + Dᵀ)/2.
     weights : array of shape (n, n) or "adjacent", optional
         w_ij may differ from w_ji; then steps are shorter. "adjacent" as in `FinslerMDS.fit`.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
         "finsler" is classical MDS of (D + Dᵀ)/2 with its last axis turned to where the row
         means of D − Dᵀ point; "isomap" is classical MDS in m − 1 columns and a zero height.
-    n_init : int, default=4
-        Number of starts with ``init="random"``; the best counts.
-    max_iter : int, default=300
-    eps : float, default=1e-6
-        Stop when the stress falls by less than this share of itself.
     accelerate : bool, default=True
         Momentum, as long as the stress falls with it.
-    missing : {"auto", "ignore", "geodesic"}, default="ignore"
-        "geodesic" replaces D by the shortest directed paths over the known pairs, "auto" does
-        so where all known distances are equal.
-    scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
-        F ≈ D, F ≈ D − a with the best a ≥ 0, or F ≈ f(D) with the best rising f (equal D stay
-        equal, Σ w f(D)² = Σ w D²). "auto" holds out pairs of at most 300 points and takes the
-        simplest that predicts them well.
-    skew_weight : float, "auto" or None, default=1
-        Weight of the skew part of the stress: 1 for the sum above, "auto" for two noise levels;
-        see `FinslerMDS`.
-    random_state : int, RandomState or None
-    n_jobs : int or None
-        Threads; the result does not depend on them.
-    verbose : bool
-        Show a progress bar.
 
     Returns
     -------
@@ -301,22 +272,7 @@ def finsler_smacof(
     >>> bool(result.normalized_stress < 1e-6)
     True
     """
-    directed = checked_dissimilarities(D, weights, missing=missing)
-    settings = Settings(
-        n_components=n_components,
-        omega_norm=omega_norm,
-        method="smacof",
-        init=init,
-        n_init=n_init,
-        max_iter=max_iter,
-        eps=eps,
-        accelerate=accelerate,
-        n_threads=resolve_n_jobs(n_jobs),
-        verbose=verbose,
-        scaling=scaling,
-        skew_weight=skew_weight,
-    )
-    return solve(directed, settings, check_random_state(random_state))
+    return _solved(method="smacof", **locals())
 
 
 def finsler_mds_gd(
@@ -371,20 +327,11 @@ def finsler_mds_gd(
     >>> result.embedding.shape, len(result.stress_history)
     ((50, 3), 100)
     """
+    given = locals() | {"space": find_space(space)}
+    return _solved(method="gd", **given)
+
+
+def _solved(D, *, weights, missing, random_state, n_jobs, **given) -> StressResult:
     directed = checked_dissimilarities(D, weights, missing=missing)
-    settings = Settings(
-        n_components=n_components,
-        omega_norm=omega_norm,
-        method="gd",
-        init=init,
-        n_init=n_init,
-        max_iter=max_iter,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        space=find_space(space),
-        n_threads=resolve_n_jobs(n_jobs),
-        verbose=verbose,
-        scaling=scaling,
-        skew_weight=skew_weight,
-    )
+    settings = Settings(n_threads=resolve_n_jobs(n_jobs), **given)
     return solve(directed, settings, check_random_state(random_state))

@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from finsler_ext._threads import RowPool, run_rows
 from finsler_ext.asymmetry import NEGLIGIBLE_SKEW
 from finsler_ext.directed.digraph import both_ways, digraph_edges
+from finsler_ext.directed.laplacian import conjugate_gradients
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope
@@ -215,8 +216,7 @@ class SparseStress:
         )
         self.degree = np.bincount(low, weight, n_points) + np.bincount(high, weight, n_points)
         out = np.bincount(low, weight * half, n_points) - np.bincount(high, weight * half, n_points)
-        with RowPool(n_points, n_threads, heavy=True) as pool:
-            level = self._solve(-out[None, :], LEVEL_TOLERANCE, LEVEL_ITERATIONS, pool)[0]
+        level = self._solve(-out[None, :], LEVEL_TOLERANCE, LEVEL_ITERATIONS)[0]
         self.level = level - level.mean()
         self.skew = 2.0 * float(weight @ half**2)
         rest = half - self.level[high] + self.level[low]
@@ -267,35 +267,22 @@ class SparseStress:
         """The step Y⁺ − Y of the majorisation, of shape (m, n)."""
         if self.space.majoriser is None:
             raise ValueError("A step needs a space with a majoriser.")
-        with RowPool(self.n_points, self.n_threads, heavy=True) as pool:
-            move = self._solve(here.downhill, STEP_TOLERANCE, STEP_ITERATIONS, pool)
+        move = self._solve(here.downhill, STEP_TOLERANCE, STEP_ITERATIONS)
         move[-1] /= 1.0 + here.skew_weight * (self.space.majoriser.height(omega) - 1.0)
         return move
 
-    def _solve(self, b, tolerance: float, most: int, pool: RowPool) -> np.ndarray:
-        """V x = b for all rows of b at once; the degrees are the preconditioner."""
-        residual = np.ascontiguousarray((b - b.mean(axis=1, keepdims=True)).T)
-        inverse = np.divide(1.0, self.degree, out=np.zeros(self.n_points), where=self.degree > 0)[
-            :, None
-        ]
-        x, product = np.zeros_like(residual), np.empty_like(residual)
-        wanted = tolerance * np.sqrt((residual**2).sum(axis=0))
-        scaled = inverse * residual
-        direction, energy = scaled.copy(), (residual * scaled).sum(axis=0)
-        for _ in range(most):
-            if (np.sqrt((residual**2).sum(axis=0)) <= wanted).all():
-                break
-            pool.run(
-                _product, direction, self.degree, self.indptr, self.indices, self.weight, product
-            )
-            curvature = (direction * product).sum(axis=0)
-            length = np.divide(energy, curvature, out=np.zeros_like(energy), where=curvature > 0)
-            x += length * direction
-            residual -= length * product
-            scaled = inverse * residual
-            before, energy = energy, (residual * scaled).sum(axis=0)
-            ratio = np.divide(energy, before, out=np.zeros_like(energy), where=before > 0)
-            direction = scaled + ratio * direction
+    def _solve(self, b, tolerance: float, most: int) -> np.ndarray:
+        """V x = b for all rows of b at once."""
+        with RowPool(self.n_points, self.n_threads, heavy=True) as pool:
+
+            def product(x):
+                out = np.empty_like(x)
+                pairs = self.degree, self.indptr, self.indices, self.weight
+                pool.run(_product, x, *pairs, out)
+                return out
+
+            centred = np.ascontiguousarray((b - b.mean(axis=1, keepdims=True)).T)
+            x = conjugate_gradients(product, self.degree, centred, tolerance, most)
         return np.ascontiguousarray((x - x.mean(axis=0)).T)
 
 

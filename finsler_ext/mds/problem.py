@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from finsler_ext.mds.descent import Descent, descend, majorize
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.scaling import SCALINGS, OrdinalStress
 from finsler_ext.mds.stress import TINY, DenseStress, GeneralStress, dense_stress
+from finsler_ext.schema import DRIFT, NONE, WIDTH, array_like, number, one_of, whole
 from finsler_ext.validation import check_start
 
 STARTS = ("finsler", "isomap", "random")
@@ -233,6 +233,21 @@ GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
 TWO_LEVELS_FROM = 3
 
 
+# What settings may be, and the parameters of the estimator that have the same names.
+SETTINGS = {
+    "n_components": WIDTH,
+    "omega_norm": DRIFT,
+    "method": one_of(*METHODS),
+    "init": one_of(*STARTS) | array_like(),
+    "n_init": whole("[1, inf)"),
+    "max_iter": whole("[1, inf)"),
+    "eps": number("[0, inf)"),
+    "learning_rate": NONE | number("(0, inf)"),
+    "scaling": one_of(*SCALINGS, "auto"),
+    "skew_weight": NONE | number("(0, 1e30]") | one_of("auto"),
+}
+
+
 class Settings(NamedTuple):
     """Settings of a fit; `finsler_ext.mds.estimator` documents them."""
 
@@ -253,6 +268,8 @@ class Settings(NamedTuple):
     skew_weight: float | str | None = 1.0
     compare_columns: bool = True
     """With omega_norm="auto": whether one column fewer would do as well."""
+    choose_columns: bool = False
+    """Whether to take two columns if they do as well as three."""
 
     @property
     def noise_weight(self) -> float | None:
@@ -275,43 +292,22 @@ def is_init(init, name: str) -> bool:
 
 def check_settings(settings: Settings) -> None:
     """Whatever can be refused before looking at the data."""
-    if settings.method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {settings.method!r}.")
+    for name, wanted in SETTINGS.items():
+        wanted.check(name, getattr(settings, name))
     if settings.method == "smacof" and settings.space.majoriser is None:
         raise ValueError(
             f"method='smacof' needs a majoriser, and the space {settings.space.name!r} has none. "
             "Use method='auto' or 'gd'."
         )
-    if isinstance(settings.omega_norm, str):
-        if settings.omega_norm != "auto":
-            raise ValueError(
-                f"omega_norm must be a number in [0, 1) or 'auto', got {settings.omega_norm!r}."
-            )
-    else:
+    if settings.omega_norm != "auto":
         settings.space.check_drift(settings.omega_norm)
-    if settings.scaling not in (*SCALINGS, "auto"):
-        raise ValueError(f"scaling must be one of {(*SCALINGS, 'auto')}, got {settings.scaling!r}.")
-    for name in ("n_components", "n_init", "max_iter"):
-        value = getattr(settings, name)
-        if isinstance(value, (bool, str)) or int(value) != value or value < 1:
-            raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}.")
-    if not settings.eps >= 0:
-        raise ValueError(f"eps must be a number ≥ 0, got {settings.eps!r}.")
     weight = settings.skew_weight
-    if weight not in (None, "auto") and not (isinstance(weight, Real) and weight > 0):
-        raise ValueError(f"skew_weight must be a positive number, 'auto' or None, got {weight!r}.")
     if weight not in (None, "auto", 1):
         if settings.scaling in ("ordinal", "auto"):
             raise ValueError(f"skew_weight={weight!r} needs scaling='ratio' or 'interval'.")
         if settings.space.majoriser is None:
             raise ValueError(f"skew_weight={weight!r} needs space='randers'.")
-    rate = settings.learning_rate
-    if rate is not None and not rate > 0:
-        raise ValueError(f"learning_rate must be positive, or None; got {rate!r}.")
-    if isinstance(settings.init, str):
-        if settings.init not in STARTS:
-            raise ValueError(f"init must be one of {STARTS} or an array, got {settings.init!r}.")
-    elif not np.all(np.isfinite(settings.init)):
+    if not isinstance(settings.init, str) and not np.all(np.isfinite(settings.init)):
         raise ValueError("init: an array must not contain nan or inf.")
 
 

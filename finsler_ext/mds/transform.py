@@ -108,8 +108,8 @@ def _place_kernel(forward):
 @register_jitable
 def _descend(forward, y, fixed, out, into, omega, root_weight):
     m = fixed.shape[1]
-    normal, matrix = np.empty((m, m)), np.empty((m, m))
-    gradient, trial = np.empty(m), np.empty(m)
+    normal, matrix, normal_there = np.empty((m, m)), np.empty((m, m)), np.empty((m, m))
+    gradient, gradient_there = np.empty(m), np.empty(m)
     stress = _linearise(forward, y, fixed, out, into, omega, root_weight, normal, gradient)
     damping = 1e-3
     for _ in range(MAX_STEPS):
@@ -117,14 +117,14 @@ def _descend(forward, y, fixed, out, into, omega, root_weight):
             for b in range(m):
                 matrix[a, b] = normal[a, b]
             matrix[a, a] += damping * normal[a, a] + TINY
-        step = np.linalg.solve(matrix, gradient)
-        for c in range(m):
-            trial[c] = y[c] - step[c]
-        reached = _stress(forward, trial, fixed, out, into, omega, root_weight)
+        there = y - np.linalg.solve(matrix, gradient)
+        reached = _linearise(
+            forward, there, fixed, out, into, omega, root_weight, normal_there, gradient_there
+        )
         if reached < stress:
             gain = stress - reached
-            y[:] = trial
-            stress = _linearise(forward, y, fixed, out, into, omega, root_weight, normal, gradient)
+            stress = reached
+            y[:], normal[:], gradient[:] = there, normal_there, gradient_there
             damping = max(0.1 * damping, 1e-12)
             if gain <= GAIN * stress:
                 return
@@ -132,27 +132,6 @@ def _descend(forward, y, fixed, out, into, omega, root_weight):
             damping *= 10.0
             if damping > 1e12:
                 return
-
-
-@register_jitable
-def _stress(forward, y, fixed, out, into, omega, root_weight):
-    n, m = fixed.shape
-    total = 0.0
-    for j in range(n):
-        square = 0.0
-        for c in range(m):
-            square += (y[c] - fixed[j, c]) ** 2
-        length = np.sqrt(square)
-        rise = fixed[j, m - 1] - y[m - 1]
-        there = forward(length, rise, omega)[0] - out[j]
-        back = forward(length, -rise, omega)[0] - into[j]
-        if not np.isnan(there + back):
-            total += 0.5 * ((there + back) ** 2 + (root_weight * (there - back)) ** 2)
-        elif not np.isnan(there):
-            total += there**2
-        elif not np.isnan(back):
-            total += back**2
-    return total
 
 
 @register_jitable

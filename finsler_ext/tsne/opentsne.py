@@ -48,6 +48,7 @@ from finsler_ext.schema import (
     JOBS,
     METRIC_OPTIONS,
     NONE,
+    RIDGE,
     SCALE,
     SEED,
     SPACE,
@@ -147,6 +148,7 @@ PARAMETERS = {
     "height": one_of(*HEIGHTS),
     "space": SPACE,
     "output": one_of("all", "map"),
+    "ridge": RIDGE,
 }
 # Attributes of a fitted model, as files hold them.
 FITTED = scores("n") | {
@@ -272,6 +274,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         height="auto",
         space="randers",
         output="all",
+        ridge=0.0,
     ):
         given = dict(locals())
         for name in self._get_param_names():

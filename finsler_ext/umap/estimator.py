@@ -105,6 +105,10 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     space : {"randers", "matsumoto"} or Space, default="randers"
         How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
+    ridge : float or "auto", default=0.0
+        Of digraphs: draws ``potential_``, and a height that follows it, to zero where nodes have
+        few edges, as a multiple of the mean degree. 0 is best for the order of distant nodes;
+        "auto" best tells the direction of edges held out (`finsler_ext.metrics.potential`).
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -243,6 +247,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         height="auto",
         space="randers",
         output="all",
+        ridge=0.0,
     ):
         given = dict(locals())
         for name, value in given.items():

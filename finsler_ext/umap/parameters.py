@@ -23,6 +23,7 @@ from finsler_ext.schema import (
     JOBS,
     METRIC_OPTIONS,
     NONE,
+    RIDGE,
     SCALE,
     SEED,
     SPACE,
@@ -101,6 +102,7 @@ PARAMETERS = {
     "height": one_of(*HEIGHTS),
     "space": SPACE,
     "output": one_of("all", "map"),
+    "ridge": RIDGE,
 }
 # Attributes of a fitted model, as files hold them: n rows of the graph, N of the data (more with
 # unique=True), d features, m columns.

@@ -26,12 +26,14 @@ def folder(tmp_path):
 
 
 def test_it_runs_and_reports(folder, monkeypatch):
-    monkeypatch.setattr(directed, "SIZES", (100,))
-    monkeypatch.setitem(directed.RUNS, "speed", (directed.run_speed, ("streets:100",)))
+    timed = ("streets:100", "hops:60", "one-way path:40", "path:90")
+    monkeypatch.setitem(directed.RUNS, "speed", (directed.run_speed, timed))
+    monkeypatch.setattr(directed, "WIDE", ("flights",))
+    monkeypatch.setattr(directed, "WIDE_WEIGHTS", (1.0, 10.0))
     options = ["--data-dir", str(folder), "--seeds", "1", "--output", str(folder / "out.md")]
-    options += ["--results", str(folder / "runs"), "--data", "flights", "polblogs", "streets:100"]
+    options += ["--results", str(folder / "runs"), "--data", "flights", "polblogs", *timed]
     options += ["citations"]
-    parts = ["stress", "order", "truth", "field", "speed"]
+    parts = ["stress", "limits", "order", "truth", "field", "speed"]
     assert directed.main([*parts, *options]) == 0
     text = (folder / "out.md").read_text()
     assert text.startswith(directed_page.BEGIN)
@@ -42,6 +44,8 @@ def test_it_runs_and_reports(folder, monkeypatch):
         "flights",
         "one drift",
         "peak memory",
+        "any height at most",
+        "4 drifts and 2 weights",
         "| citations |",
     ):
         assert word in text

@@ -44,7 +44,7 @@ def test_layers_come_out_and_the_upward_import_is_named(package, capsys):
     name = package("layered", layers("layered"))
     assert main(["imports", name, "--plot", "a.png", "--plot", "a.html", "-o", "a.csv"]) == 0
     said = capsys.readouterr()
-    assert "Imports that lead up: 1 of 19\n  layered.low0 -> layered.top2" in said.out
+    assert "lead up: 1 of 19, 1 of them in cycles\n  layered.low0 -> layered.top2 (in" in said.out
     assert "Cycles: 1\n  5 modules" in said.out
     assert "2 modules are not on the map" in said.err
     with open("a.csv") as file:
@@ -105,6 +105,7 @@ def test_own_package():
     rise = landscape.height[landscape.upward()] @ [-1, 1]
     assert (rise > 0).all()
     assert (np.diff(rise) <= 0).all()
+    assert not landscape.in_cycles(landscape.upward()).any()
 
 
 def test_empty_graph_has_no_landscape():

@@ -36,6 +36,19 @@ def test_of_a_digraph_it_is_springrank_at_every_drift(estimator):
     assert spearmanr(expected[known], LEVEL[known]).statistic > 0.8
 
 
+@pytest.mark.parametrize("estimator", SHORT)
+@pytest.mark.parametrize("ridge", [0.3, np.inf, "auto"])
+def test_with_a_ridge_it_is_that_of_the_ridge_and_heights_follow_it(estimator, ridge):
+    model = fitted(estimator, GRAPH, metric="precomputed", ridge=ridge)
+    expected = graph_potential(GRAPH, ridge).values
+    assert model.potential_ == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    assert not np.allclose(np.nan_to_num(expected), np.nan_to_num(graph_potential(GRAPH).values))
+    if estimator is not FinslerMDS:
+        known = np.isfinite(expected)
+        height = np.asarray(model.embedding_)[known, -1]
+        assert np.corrcoef(height, expected[known])[0, 1] > 0.999
+
+
 def test_of_a_graph_without_ways_back_edges_lead_down_in_mds_too():
     """No pair is known both ways, so it was nan everywhere."""
     chain = scipy.sparse.csr_array(np.diag(np.ones(11), k=1) + np.diag(np.ones(10), k=2))

@@ -2,7 +2,7 @@
 How sure is the height?
 =======================
 
-A uniform sphere beside the digits. Both heights order four of five pairs of the data they were made
+A uniform sphere beside the digits. Both heights order nine of ten pairs of the data they were made
 from. Only one of them means something.
 """
 

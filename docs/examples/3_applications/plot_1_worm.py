@@ -46,30 +46,31 @@ upper, lower = np.mean(median[:2]), np.mean(median[1:])
 least = dict(zip(classes, (upper, lower, -np.inf), strict=True))
 most = dict(zip(classes, (np.inf, upper, lower), strict=True))
 
-colors = dict(zip(classes, ("#0072b2", "#888888", "#d55e00"), strict=True))
+colors = dict(zip(classes, ("#0072b2", "#666666", "#d55e00"), strict=True))
+plt.rcParams["font.size"] = 13
 figure, ax = plt.subplots(figsize=(11, 6.5), layout="constrained")
 for place, name in enumerate(classes):
     part = neurons[neurons["class"] == name].sort_values("height", ascending=False)
-    x = place + np.linspace(0.05, 0.85, len(part))
-    ax.errorbar(x, part.height, part.error, fmt="none", ecolor="0.85", elinewidth=1)
-    ax.scatter(x, part.height, s=16, color=colors[name], zorder=2)
+    x = place + np.linspace(0.05, 0.77, len(part))
+    ax.errorbar(x, part.height, part.error, fmt="none", ecolor="0.87", elinewidth=1, zorder=1)
+    ax.hlines(median[place], x[0], x[-1], color=colors[name], linewidth=1.2, zorder=2)
+    label = f"median\n{median[place]:+.2f}".replace("-", "−")
+    ax.text(x[-1] + 0.02, median[place], label, color=colors[name])
+    ax.scatter(x, part.height, s=18, color=colors[name], linewidths=0, zorder=3)
     low = part.height + part.error < least[name]
     high = part.height - part.error > most[name]
     for neuron in part.index[low | high]:
         at, side = part.index.get_loc(neuron), 1 if high[neuron] else -1
-        leader = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.7}
-        text = (x[at] + 0.12 * side, part.height[neuron] + 0.4 * side)
-        ax.annotate(neuron, (x[at], part.height[neuron]), text, fontsize=12, arrowprops=leader)
-    ax.hlines(median[place], x[0], x[-1], color=colors[name], linewidth=1.2, zorder=1)
-    ax.text(x[-1] + 0.02, median[place], f"median\n{median[place]:+.2f}", color=colors[name])
+        height, error = part.height[neuron], part.error[neuron]
+        ax.errorbar(x[at], height, error, fmt="o", color="black", linewidth=2, zorder=4)
+        text = (x[at] + 0.03 * side, height + (error + 0.07) * side)
+        across, level = ("left", "bottom") if high[neuron] else ("right", "top")
+        ax.annotate(neuron, text, fontsize=15, weight="bold", ha=across, va=level)
     print(f"{name}: median height {median[place]:+.2f}, out of line {list(part.index[low | high])}")
-ax.set_xticks([0.5, 1.5, 2.5], ["sensory neurons", "interneurons", "motor neurons"], fontsize=13)
+ax.set_xticks([0.41, 1.41, 2.41], ["sensory neurons", "interneurons", "motor neurons"], fontsize=15)
 n_drawn = int(neurons["class"].isin(classes).sum())  # the others are of no class
-ax.set(ylim=(-1.4, 1.4), ylabel="height, and 99 % intervals: signals run down")
-ax.set_title(
-    f"{n_drawn} neurons, height by synapses alone; three are out of line with their class",
-    fontsize=13,
-)
+ax.set(ylim=(-1.5, 1.5), ylabel="height, with 99 % intervals (signals run down)")
+ax.set_title(f"{n_drawn} neurons by their synapses alone; black: out of line with their class")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%

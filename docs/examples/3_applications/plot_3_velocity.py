@@ -36,23 +36,24 @@ lineage = ["Radial Glia-like", "nIPC", "Neuroblast", "Granule immature", "Granul
 shown = ["radial glia", "nIPC", "neuroblasts", "immature\ngranule cells", "mature\ngranule cells"]
 colors = ["#7b3294", "#0072b2", "#009e73", "#e69f00", "#d55e00"]
 
+plt.rcParams["font.size"] = 13
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12, 5.5), layout="constrained", width_ratios=[1, 1.3]
 )
 place = cells.obsm["X_finsler_velocity"][:, :2]
 others = ~np.isin(cluster, lineage)
-left.scatter(*place[others].T, s=22, color="0.85")
+left.scatter(*place[others].T, s=28, color="0.85")
 rng = np.random.default_rng(0)
 for x, (name, color) in enumerate(zip(lineage, colors, strict=True)):
     part = cluster == name
-    left.scatter(*place[part].T, s=26, color=color, linewidths=0)
+    left.scatter(*place[part].T, s=34, color=color, linewidths=0)
     right.scatter(x + rng.uniform(-0.25, 0.25, part.sum()), height[part], s=24, color=color)
     right.hlines(np.median(height[part]), x - 0.36, x + 0.36, color="0.2", linewidth=2)
-left.set(xticks=[], yticks=[], title="map (colours as on the right; grey: other cells)")
-right.set_xticks(range(5), shown, fontsize=11)
+left.set(xticks=[], yticks=[], title="map of the cells (grey: not of this lineage)")
+right.set_xticks(range(5), shown, fontsize=12)
 right.set(
-    ylabel="height of each cell, and the median",
-    title="development runs down; the last step is not resolved",
+    ylabel="height of each cell; line: median",
+    title="development runs down, but for the last step",
 )
 right.spines[["top", "right"]].set_visible(False)
 
