@@ -193,7 +193,7 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
             known = {}  # not every row has a name
             ids = 1 + max(int(part.max()) for part in self.identities_) + np.arange(n)
             ids[list(relations.values())] = before[list(relations)]
-        old = _fitted(self.models_[-1], self._potentials[-1])
+        old = _staged(self.models_[-1], None, self._potentials[-1])
         places = old.model.embedding_[old.joined]
         pair = [before, ids]
         start = np.full((n, places.shape[1]), np.nan)
@@ -316,10 +316,6 @@ def _constructed(model: FinslerUMAP, X) -> Stage:
     level = model.asymmetry_.level(model.ridge)
     n = model.graph_.shape[0]
     return _staged(model, rows, np.zeros(n) if level is None else level)
-
-
-def _fitted(model: FinslerUMAP, potential) -> Stage:
-    return _staged(model, None, potential)
 
 
 def _staged(model, rows, potential) -> Stage:

@@ -79,7 +79,7 @@ def read_directed(path: Path, options) -> Directed:
     if kind in ("csv", "tsv"):
         data = _from_text(path, options)
     elif kind == "parquet":
-        columns, rows = load_parquet(path)
+        columns, rows, _ = load_parquet(path)
         data = _from_frame(path, columns, None if rows is None else rows.tolist(), options)
     elif kind == "h5ad":
         data = _read(path, open_h5ad(path), "", weight=options.weight)

@@ -60,7 +60,8 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
     stage(f"reading {shown(source)}")
-    data = _read(source, options)
+    read = read_directed if options.directed else read_table
+    data = read(source, options)
     if isinstance(data, Directed):
         note(f"read {shown(source)}: {data.data}")
     check_output(output, source, *([] if options.pin is None else [Path(options.pin)]))
@@ -149,10 +150,6 @@ def _save(model, data: Table | Directed, options) -> None:
         if options.standardize:
             about["centre"], about["spread"] = _units(data.X)
     save(model, options.save, about=about)
-
-
-def _read(source: Path, options) -> Table | Directed:
-    return read_directed(source, options) if options.directed else read_table(source, options)
 
 
 def _check_combinations(options) -> None:

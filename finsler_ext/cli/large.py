@@ -25,17 +25,9 @@ from finsler_ext.cli.output import check_large_output, check_model, coordinate_n
 from finsler_ext.cli.progress import Interrupts, rows_bar
 
 # Options that need the whole file in memory.
-WHOLE = {
-    "directed": "--directed",
-    "standardize": "--standardize",
-    "drop_missing": "--drop-missing",
-    "header": "--header",
-    "index": "--index",
-    "array": "--array",
-    "plot": "--plot",
-    "pin": "--pin",
-    "incoming": "--incoming",
-}
+WHOLE = (
+    "directed", "standardize", "drop_missing", "header", "index", "array", "plot", "pin", "incoming"
+)  # fmt: skip
 # What Dask says of every connection that breaks is shown only then.
 DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
 
@@ -106,8 +98,9 @@ def _files(options) -> tuple[Path, Path]:
 
 
 def _check_options(options) -> None:
-    for name, option in WHOLE.items():
+    for name in WHOLE:
         if getattr(options, name, None):
+            option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} needs the whole file in memory; leave out --dask, or it")
 
 

@@ -403,7 +403,7 @@ def _npz(path: Path, options) -> Table:
 
 
 def _parquet(path: Path, wanted: Wanted) -> Table:
-    columns, row_names = load_parquet(path)
+    columns, row_names, stored = load_parquet(path)
     names = list(columns)
     wanted.check(path, names)
     out = {names.index(name) for name in (wanted.label, wanted.row_names) if name is not None}
@@ -411,9 +411,9 @@ def _parquet(path: Path, wanted: Wanted) -> Table:
     text = [names[c] for c in used if columns[names[c]].dtype.kind not in "fiub"]
     if text:
         raise UsageError(f"{path}: column {text[0]!r} is not numeric{_ways_out(text)}")
-    label = None if wanted.label is None else _parquet_label(path, wanted.label)
+    label = None if wanted.label is None else _stored_label(stored[wanted.label])
     if wanted.row_names is not None:
-        row_names = _parquet_label(path, wanted.row_names)
+        row_names = _stored_label(stored[wanted.row_names])
     taken = [names[c] for c in used]
     for name in taken:
         if columns[name].dtype.kind in "iu" and len(columns[name]):
@@ -423,13 +423,13 @@ def _parquet(path: Path, wanted: Wanted) -> Table:
     return _table(X, taken, row_names, label, unused=tuple(unused))
 
 
-def _parquet_label(path: Path, name: str) -> np.ndarray:
+def _stored_label(column) -> np.ndarray:
     """Whole numbers with gaps as text: numpy would make floats of them."""
-    stored = _stored_parquet(path)[name]
-    return label_values(stored.to_pylist() if stored.null_count else stored.to_numpy())
+    return label_values(column.to_pylist() if column.null_count else column.to_numpy())
 
 
-def _stored_parquet(path: Path):
+def load_parquet(path: Path):
+    """Columns as arrays, the names of the rows if pandas stored any, and pyarrow's table."""
     try:
         import pyarrow.parquet
         from pyarrow import ArrowException
@@ -442,16 +442,10 @@ def _stored_parquet(path: Path):
     twice = {n for n in stored.column_names if stored.column_names.count(n) > 1}
     if twice:
         raise UsageError(f"{path} has several columns {min(twice)!r}; rename one of them")
-    return stored
-
-
-def load_parquet(path: Path):
-    """Columns as arrays, and the names of the rows if pandas stored any."""
-    stored = _stored_parquet(path)
     columns = {n: stored[n].to_numpy() for n in stored.column_names}
     index = [n for n in columns if n.startswith("__index_level_")]
     row_names = columns[index[0]] if index else None
-    return {n: c for n, c in columns.items() if n not in index}, row_names
+    return {n: c for n, c in columns.items() if n not in index}, row_names, stored
 
 
 def open_h5ad(path: Path):

@@ -67,7 +67,7 @@ def fit_blocks(model, blocks: Blocks, runner: Runner, sample="auto", rows_per_pa
     chosen = sampled_rows(model, blocks, sample)
     X = _gathered(blocks, chosen, runner)
     draft = copy(model)
-    _fitter(model)(draft, X, partial(_neighbors, blocks, chosen, runner, rows_per_part))
+    FITTERS[_kind(model)](draft, X, partial(_neighbors, blocks, chosen, runner, rows_per_part))
     draft.sample_indices_ = chosen
     added = {"sample_indices_"}
     if blocks.columns is not None:
@@ -102,7 +102,7 @@ def sampled_rows(model, blocks: Blocks, sample) -> np.ndarray | None:
 
 
 def _affordable(model, n: int, n_columns: int) -> int:
-    if _is(model, "FinslerMDS"):
+    if _kind(model) == "FinslerMDS":
         return min(n, MDS_ROWS)
     if n <= MOST_ROWS and 4 * n * n_columns <= MOST_BYTES:
         return n
@@ -126,7 +126,9 @@ def _gathered(blocks: Blocks, chosen, runner: Runner) -> np.ndarray:
     X, at = None, 0
     for piece in runner.in_order(tasks):
         if X is None:
-            X = np.empty((n, blocks.n_columns), dtype=_common(piece.dtype))
+            # float32 where the data are; numbers of other types are exact in float64
+            dtype = np.float32 if piece.dtype == np.float32 else np.float64
+            X = np.empty((n, blocks.n_columns), dtype=dtype)
         X[at : at + len(piece)] = piece
         at += len(piece)
     if X is None:
@@ -134,31 +136,11 @@ def _gathered(blocks: Blocks, chosen, runner: Runner) -> np.ndarray:
     return X
 
 
-def _common(dtype: np.dtype) -> np.dtype:
-    """float32 where the data are; numbers of other types are exact in float64."""
-    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
-
-
 def _neighbors(blocks, chosen, runner, rows_per_part, prepare, k, settings: SearchSettings):
     """The k nearest others of every row, found on the cluster."""
     parts = parts_of(blocks, chosen, prepare, runner, rows_per_part)
     found = list(nearest_by_parts(parts, k, runner, settings))
     return tuple(np.concatenate(part) for part in zip(*found, strict=True))
-
-
-def _fitter(model):
-    for name, fitter in (
-        ("FinslerUMAP", _fit_umap),
-        ("FinslerTSNE", _fit_tsne),
-        ("FinslerMDS", _fit_mds),
-    ):
-        if _is(model, name):
-            return fitter
-    raise ValueError(f"model: a {type(model).__name__} cannot be fitted to a Dask collection.")
-
-
-def _is(model, name: str) -> bool:
-    return any(cls.__name__ == name for cls in type(model).__mro__)
 
 
 def _fit_umap(model, X, find) -> None:
@@ -209,7 +191,7 @@ def _fit_tsne(model, X, find) -> None:
         largest = max(usable_perplexities(model.perplexity, len(X)))
     k = min(len(X) - 1, max(1, int(NEIGHBORS_PER_PERPLEXITY * largest)))
     settings = SearchSettings(model.metric, model.metric_params)
-    found = find(partial(_floats, X.dtype), k, settings)
+    found = find(partial(np.ascontiguousarray, dtype=X.dtype), k, settings)
     index: Any = DirectedIndex(X, k, model.metric, model.metric_params, n_jobs=model.n_jobs)
     index.build = lambda: found
     given, model.neighbors = model.neighbors, index
@@ -218,12 +200,19 @@ def _fit_tsne(model, X, find) -> None:
     del index.build  # what remains is an index like any other
 
 
-def _floats(dtype, X) -> np.ndarray:
-    return np.ascontiguousarray(X, dtype=dtype)
+# By the names of classes: importing these takes seconds.
+FITTERS = {
+    "FinslerUMAP": _fit_umap,
+    "FinslerTSNE": _fit_tsne,
+    "FinslerMDS": lambda model, X, find: model.fit(X),
+}
 
 
-def _fit_mds(model, X, find) -> None:
-    model.fit(X)
+def _kind(model) -> str:
+    for cls in type(model).__mro__:
+        if cls.__name__ in FITTERS:
+            return cls.__name__
+    raise ValueError(f"model: a {type(model).__name__} cannot be fitted to a Dask collection.")
 
 
 def transform(model, X, **options) -> Any:

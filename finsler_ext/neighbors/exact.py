@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -264,10 +265,6 @@ def _is_finite(X) -> bool:
     return bool(X.size == 0 or (np.isfinite(X.min()) and np.isfinite(X.max())))
 
 
-def _plain(X):
-    return np.ascontiguousarray(X)
-
-
 def _unit(X, centred=False):
     unit = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
     for block in row_blocks(len(X)):
@@ -280,10 +277,6 @@ def _unit(X, centred=False):
         unit[block, -1] = norm == 0
         unit[block, :-1] = rows / np.where(norm > 0, norm, 1.0)[:, None]
     return unit
-
-
-def _deviations(X):
-    return _unit(X, centred=True)
 
 
 def _root_shares(X):
@@ -301,11 +294,11 @@ def _half_square(d):
 
 
 REDUCIBLE: dict[str | None, tuple[Callable, Callable]] = {
-    "euclidean": (_plain, lambda d: d),
-    "l2": (_plain, lambda d: d),
-    "sqeuclidean": (_plain, lambda d: d * d),
+    "euclidean": (np.ascontiguousarray, lambda d: d),
+    "l2": (np.ascontiguousarray, lambda d: d),
+    "sqeuclidean": (np.ascontiguousarray, lambda d: d * d),
     "cosine": (_unit, _half_square),
-    "correlation": (_deviations, _half_square),
+    "correlation": (partial(_unit, centred=True), _half_square),
     "hellinger": (_root_shares, lambda d: d * np.sqrt(0.5)),
 }
 

@@ -268,7 +268,8 @@ def directed_distances(
     graph = neighbor_graph(neighbors)
     if not isinstance(local_scale, str):
         graph = graph.maximum(graph.T)
-    graph = _scaled_rows(graph, scale.values)
+    graph = scipy.sparse.csr_array(graph, dtype=np.float64, copy=True)
+    graph.data /= np.repeat(scale.values, np.diff(graph.indptr))
     between = None
     if metric not in EUCLIDEAN:
         between = partial(metric_between, X, metric, metric_kwds or {})
@@ -279,12 +280,6 @@ def directed_distances(
             "another metric."
         )
     return DirectedDistances(shortest_paths(graph, dtype), graph, scale, neighbors)
-
-
-def _scaled_rows(graph, scale) -> scipy.sparse.csr_array:
-    graph = scipy.sparse.csr_array(graph, dtype=np.float64, copy=True)
-    graph.data /= np.repeat(scale, np.diff(graph.indptr))
-    return graph
 
 
 def shortest_paths(graph, dtype=np.float64) -> np.ndarray:

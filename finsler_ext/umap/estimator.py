@@ -293,14 +293,11 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
         random_state = check_random_state(self.random_state)
         rows = Rows(X, self.init, random_state, y, ensure_all_finite, callback)
-        pins = self._checked_pins(pinned, X.shape[0])
-        return rows._replace(strengths=data.strengths, pins=pins)
-
-    def _checked_pins(self, pinned, n: int) -> np.ndarray | None:
-        self.pinned_ = pins = read_pins(pinned, n, self.n_components, self.node_names_)
+        pins = read_pins(pinned, X.shape[0], self.n_components, self.node_names_)
         if pins is not None and self.unique:
             raise ValueError("pinned cannot be combined with unique=True.")
-        return pins
+        self.pinned_ = pins
+        return rows._replace(strengths=data.strengths, pins=pins)
 
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None, pinned=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""

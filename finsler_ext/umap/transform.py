@@ -254,12 +254,7 @@ def _edges(model, X, new, training, local_scale, incoming):
         given = _new_scale(model, local_scale, X.shape[0])[new]
         sigma = relative_scale(given, model._density_sigmas, among=model._given_scale)
         scales = (sigma, scales[1])
-    out, into = new_memberships(
-        found,
-        scales,
-        (model._sigmas, model._rhos),
-        model.affinity,
-    )
+    out, into = new_memberships(found, scales, (model._sigmas, model._rhos), model.affinity)
     return found, out, into
 
 
@@ -356,25 +351,12 @@ def place_points(
     lowest, highest = (known.min(), known.max()) if known.size else (0.0, 0.0)
     height = np.full(len(placed), np.nan) if height is None else np.asarray(height, dtype=float)
     run_rows(
-        place_kernel(shape.space.forward),
-        indices.shape[0],
-        n_threads,
-        placed,
-        fixed,
-        np.where(lost, 0, indices).astype(np.int64),
-        out_weight,
-        in_weight,
-        force_table(shape.a, shape.b, shape.repulsion_strength),
-        np.float32(omega_norm),
-        n_epochs,
-        float(learning_rate),
-        float(shape.negative_sample_rate),
-        np.uint64(seed),
-        np.clip(height, lowest, highest),
-        float(height_share),
-        float(lowest),
-        float(highest),
-    )
+        place_kernel(shape.space.forward), indices.shape[0], n_threads, placed, fixed,
+        np.where(lost, 0, indices).astype(np.int64), out_weight, in_weight,
+        force_table(shape.a, shape.b, shape.repulsion_strength), np.float32(omega_norm), n_epochs,
+        float(learning_rate), float(shape.negative_sample_rate), np.uint64(seed),
+        np.clip(height, lowest, highest), float(height_share), float(lowest), float(highest),
+    )  # fmt: skip
     return placed
 
 
@@ -384,24 +366,9 @@ def place_kernel(forward):
 
     @njit(nogil=True, cache=True)
     def place(
-        start,
-        stop,
-        placed,
-        fixed,
-        indices,
-        out_weight,
-        in_weight,
-        table,
-        omega,
-        n_epochs,
-        learning_rate,
-        negatives,
-        seed,
-        height,
-        height_share,
-        lowest,
-        highest,
-    ):
+        start, stop, placed, fixed, indices, out_weight, in_weight, table, omega, n_epochs,
+        learning_rate, negatives, seed, height, height_share, lowest, highest,
+    ):  # fmt: skip
         n, m = fixed.shape
         last = m - 1
         offset = np.zeros(m, dtype=np.float32)

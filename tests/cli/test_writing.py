@@ -143,7 +143,9 @@ def run(arguments, folder, **kwds):
 
 
 def test_a_reader_that_leaves_is_no_error(folder):
-    command = f"set -o pipefail; {sys.executable} -m finsler_ext embed plain.csv | true"
+    command = (
+        f"set -o pipefail; {sys.executable} -m finsler_ext embed plain.csv --method mds | true"
+    )
     done = run(["bash", "-c", command], folder)
     assert (done.returncode, done.stderr) == (0, b"")
     assert Path("plain_finsler.csv").exists()
@@ -152,11 +154,12 @@ def test_a_reader_that_leaves_is_no_error(folder):
 def test_names_of_files_need_not_be_text(folder):
     name = b"caf\xe9.csv"
     os.rename("plain.csv", name)
-    done = run([sys.executable, "-m", "finsler_ext", "embed", name, "--plot", "a.html"], folder)
+    embed = [sys.executable, "-m", "finsler_ext", "embed"]
+    done = run([*embed, name, "--method", "mds", "--plot", "a.html"], folder)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"written to caf\\udce9_finsler.csv and a.html" in done.stdout
     assert os.path.exists(b"caf\xe9_finsler.csv")
-    done = run([sys.executable, "-m", "finsler_ext", "embed", b"no\xe9.csv"], folder)
+    done = run([*embed, b"no\xe9.csv"], folder)
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"there is no file no\\udce9.csv" in done.stderr
 

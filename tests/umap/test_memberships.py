@@ -11,31 +11,43 @@ from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harm
 
 K = 15
 X = make_blobs(400, 6, cluster_std=[0.3, 1.0, 2.0], random_state=0)[0].astype(np.float32)
-FOUND = exact_neighbors(X, K)
-SIGMA, RHO = umap_scales(FOUND.distances)
-DIRECTED = directed_memberships(FOUND, SIGMA, RHO)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return exact_neighbors(X, K)
+
+
+@pytest.fixture(scope="module")
+def scales(found):
+    return umap_scales(found.distances)
+
+
+@pytest.fixture(scope="module")
+def directed(found, scales):
+    return directed_memberships(found, *scales)
 
 
 @pytest.mark.parametrize("connectivity", [1.0, 2.5, 0.5])
-def test_scales_agree_with_umap(connectivity):
-    sigma, rho = umap_scales(FOUND.distances, local_connectivity=connectivity)
-    theirs, their_rho = smooth_knn_dist(FOUND.distances, float(K), local_connectivity=connectivity)
+def test_scales_agree_with_umap(connectivity, found):
+    sigma, rho = umap_scales(found.distances, local_connectivity=connectivity)
+    theirs, their_rho = smooth_knn_dist(found.distances, float(K), local_connectivity=connectivity)
     assert rho == pytest.approx(their_rho, rel=1e-5)
     assert sigma == pytest.approx(theirs, rel=1e-3)
 
 
-def test_rows_sum_to_log2_k():
-    assert DIRECTED.sum(axis=1) == pytest.approx(np.log2(K), abs=1e-3)
+def test_rows_sum_to_log2_k(directed):
+    assert directed.sum(axis=1) == pytest.approx(np.log2(K), abs=1e-3)
 
 
-def test_scales_do_not_depend_on_threads():
-    many = np.tile(FOUND.distances, (12, 1))
+def test_scales_do_not_depend_on_threads(found):
+    many = np.tile(found.distances, (12, 1))
     for one, two in zip(umap_scales(many), umap_scales(many, n_threads=2), strict=True):
         assert np.array_equal(one, two)
 
 
-def test_infinite_and_zero_distances_leave_scales_finite_and_positive():
-    distances = FOUND.distances.copy()
+def test_infinite_and_zero_distances_leave_scales_finite_and_positive(found):
+    distances = found.distances.copy()
     distances[0, 1:] = np.inf
     distances[1, 5:] = np.inf
     distances[2] = 0.0
@@ -46,51 +58,54 @@ def test_infinite_and_zero_distances_leave_scales_finite_and_positive():
 
 
 @pytest.mark.parametrize(("symmetrise", "mix"), [(False, 1.0), (True, 1.0), (True, 0.3)])
-def test_graphs_agree_with_umap(symmetrise, mix):
+def test_graphs_agree_with_umap(symmetrise, mix, found, directed):
     theirs = fuzzy_simplicial_set(
         X,
         K,
         np.random.RandomState(0),
         "euclidean",
-        knn_indices=FOUND.indices,
-        knn_dists=FOUND.distances,
+        knn_indices=found.indices,
+        knn_dists=found.distances,
         apply_set_operations=symmetrise,
         set_op_mix_ratio=mix,
     )[0]
-    ours = fuzzy_union(DIRECTED, mix) if symmetrise else DIRECTED
+    ours = fuzzy_union(directed, mix) if symmetrise else directed
     assert ours.toarray() == pytest.approx(theirs.toarray(), abs=1e-3)
 
 
-def test_direction_is_kept():
-    assert abs(DIRECTED - DIRECTED.T).max() > 0.5
+def test_direction_is_kept(directed):
+    assert abs(directed - directed.T).max() > 0.5
 
 
-def test_harmonic_is_symmetric_and_follows_its_formula():
-    graph = harmonic_memberships(FOUND, SIGMA, RHO).toarray()
+def test_harmonic_is_symmetric_and_follows_its_formula(found, scales):
+    sigma, rho = scales
+    graph = harmonic_memberships(found, sigma, rho).toarray()
     assert (graph == graph.T).all()
-    i, j = 7, FOUND.indices[7, 4]
-    scale = 2 / (1 / SIGMA[i] + 1 / SIGMA[j])
-    expected = np.exp(-max(0, FOUND.distances[7, 4] - min(RHO[i], RHO[j])) / scale)
+    i, j = 7, found.indices[7, 4]
+    scale = 2 / (1 / sigma[i] + 1 / sigma[j])
+    expected = np.exp(-max(0, found.distances[7, 4] - min(rho[i], rho[j])) / scale)
     assert graph[i, j] == pytest.approx(expected, rel=1e-5)
     # with one scale for all, nothing is left of the asymmetry: both constructions agree
-    same = np.ones_like(SIGMA)
-    one = harmonic_memberships(FOUND, same, 0 * RHO)
-    other = directed_memberships(FOUND, same, 0 * RHO)
+    same = np.ones_like(sigma)
+    one = harmonic_memberships(found, same, 0 * rho)
+    other = directed_memberships(found, same, 0 * rho)
     assert one.maximum(other.T).maximum(other).toarray() == pytest.approx(one.toarray())
 
 
-def test_relative_scale_keeps_the_level_and_the_ratios():
+def test_relative_scale_keeps_the_level_and_the_ratios(scales):
+    sigma, _ = scales
     given = np.exp(np.random.default_rng(0).normal(size=len(X)))
-    scale = relative_scale(given, SIGMA)
-    assert np.log(scale).mean() == pytest.approx(np.log(SIGMA).mean(), abs=1e-4)
+    scale = relative_scale(given, sigma)
+    assert np.log(scale).mean() == pytest.approx(np.log(sigma).mean(), abs=1e-4)
     assert scale[1] / scale[0] == pytest.approx(given[1] / given[0], rel=1e-4)
-    assert relative_scale(10 * given, SIGMA) == pytest.approx(scale, rel=1e-5)
+    assert relative_scale(10 * given, sigma) == pytest.approx(scale, rel=1e-5)
 
 
 @pytest.mark.parametrize("bad", [np.ones(3), np.zeros(400), np.full(400, np.nan)])
-def test_bad_local_scales_are_refused(bad):
+def test_bad_local_scales_are_refused(bad, scales):
+    sigma, _ = scales
     with pytest.raises(ValueError, match="local_scale"):
-        relative_scale(bad, SIGMA)
+        relative_scale(bad, sigma)
 
 
 def test_mean_distance_is_floored_and_nan_without_neighbours():
@@ -101,31 +116,31 @@ def test_mean_distance_is_floored_and_nan_without_neighbours():
     assert np.isnan(scale[2])
 
 
-def test_labels_weaken_edges_between_classes_and_keep_the_direction():
+def test_labels_weaken_edges_between_classes_and_keep_the_direction(directed):
     y = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    graph = intersect_with_target(DIRECTED, y, exact_below=4096)
+    graph = intersect_with_target(directed, y, exact_below=4096)
     source, target = graph.tocoo().coords
     across = y[source] != y[target]
     assert graph.data[across].max(initial=0) < 0.1
     assert graph.max(axis=1).toarray() == pytest.approx(1.0)
     assert abs(graph - graph.T).max() > 0.5
-    union = intersect_with_target(DIRECTED, y, exact_below=4096, symmetric=True)
+    union = intersect_with_target(directed, y, exact_below=4096, symmetric=True)
     assert abs(union - union.T).max() < 1e-6
 
 
-def test_unknown_labels_weaken_by_one_unit():
+def test_unknown_labels_weaken_by_one_unit(directed):
     y = np.full(len(X), -1)
-    graph = intersect_with_target(DIRECTED, y, exact_below=4096)
+    graph = intersect_with_target(directed, y, exact_below=4096)
     # every edge is weakened alike, and restoring local connectivity undoes it
-    assert graph.toarray() == pytest.approx(DIRECTED.toarray(), abs=1e-6)
+    assert graph.toarray() == pytest.approx(directed.toarray(), abs=1e-6)
 
 
-def test_continuous_targets_pull_equal_values_together():
+def test_continuous_targets_pull_equal_values_together(directed):
     y = X[:, 1]
     graph = scipy.sparse.coo_array(
-        intersect_with_target(DIRECTED, y, target_metric="euclidean", exact_below=4096)
+        intersect_with_target(directed, y, target_metric="euclidean", exact_below=4096)
     )
     near = np.abs(y[graph.coords[0]] - y[graph.coords[1]])
-    plain = DIRECTED.tocoo()
+    plain = directed.tocoo()
     before = np.abs(y[plain.coords[0]] - y[plain.coords[1]])
     assert np.average(near, weights=graph.data) < np.average(before, weights=plain.data)

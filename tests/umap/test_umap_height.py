@@ -3,9 +3,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.stats import spearmanr
-from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_mutual_info_score
-from umap import UMAP
 
 from finsler_ext import FinslerUMAP
 from finsler_ext.geometry.randers import randers_distances
@@ -31,14 +28,6 @@ def test_the_height_of_the_disk_rises_with_the_radius(omega, least):
         for s in range(3)
     ]
     assert np.median([spearmanr(h, radius[rows]).statistic for h in heights]) > least
-
-
-def test_digits_keep_their_clusters_and_get_a_meaningful_height(digits):
-    X, y = digits
-    model = FinslerUMAP(omega_norm=0.5, random_state=0).fit(X)
-    assert model.skew_fidelity_.sign > 0.78
-    assert model.density_height_ > 0.2
-    assert cluster_score(model.embedding_, y) > 0.85
 
 
 @pytest.mark.filterwarnings("error")
@@ -87,30 +76,6 @@ def test_asymmetry_can_come_from_a_feature(feature):
     assert np.median(shown) > 0.6
     plain = FinslerUMAP(random_state=0).fit(X)  # density lifts the rim, whatever the feature
     assert spearmanr(plain.embedding_[:, -1], feature(X)).statistic < 0.3
-
-
-def cluster_score(embedding, y):
-    labels = KMeans(10, n_init=5, random_state=0).fit_predict(embedding)
-    return adjusted_mutual_info_score(y, labels)
-
-
-@pytest.fixture(scope="module")
-def umap_of_digits(digits):
-    X, y = digits
-    model = UMAP(n_components=3, random_state=0, n_jobs=1).fit(X)
-    return model, cluster_score(model.embedding_, y)
-
-
-@pytest.mark.parametrize("affinity", ["directed", "harmonic", "fuzzy_union"])
-@pytest.mark.filterwarnings("ignore:n_jobs value")
-def test_without_a_drift_it_is_umap(digits, umap_of_digits, affinity):
-    X, y = digits
-    theirs, their_score = umap_of_digits
-    model = FinslerUMAP(omega_norm=0, affinity=affinity, height="free", random_state=0).fit(X)
-    assert np.ptp(model.embedding_, axis=0).min() > 5  # three dimensions, really
-    if affinity == "fuzzy_union":  # but for ties, which integer data has many of
-        assert abs(model.graph_ - theirs.graph_).sum() < 1e-2 * theirs.graph_.sum()
-    assert cluster_score(model.embedding_, y) > their_score - 0.03
 
 
 # ------------------------------------------------------------------ reproducible
