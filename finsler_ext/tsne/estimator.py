@@ -15,6 +15,7 @@ from finsler_ext.height.acts import FREE, NESTED, height_share
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
 from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
+from finsler_ext.tsne.layout import forget_edges
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 
 # New points start from the median of so many neighbours, openTSNE's figure.
@@ -293,7 +294,10 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         start[:, -1] = np.where(np.isfinite(law), law, start[:, -1])
         share = height_share(self.height_, self.omega_norm_)
         placed = self.embedding_.partial(start, P, share)
-        placed.optimize(max_step_norm=None, inplace=True, **descent)
+        try:
+            placed.optimize(max_step_norm=None, inplace=True, **descent)
+        finally:
+            forget_edges(placed.gradient_descent_params["negative_gradient_method"])
         return self._returned(np.array(placed))
 
     def _new_heights(self, X, P, distances, local_scale, perplexity):

@@ -92,6 +92,7 @@ class UmapActs:
         self.descent, self.start = descent, np.asarray(start, dtype=np.float32)
         self.keep_epochs, self.callback, self.progress = keep_epochs, callback, progress
         self.graph, self.moves = descent.graph, descent.n_epochs > 0
+        self.n_threads = descent.n_threads
         self.pull = partial(attraction, a=descent.shape.a, b=descent.shape.b)
         self.kept: dict[int, np.ndarray] = {}
 
@@ -146,6 +147,9 @@ class UmapActs:
             n_threads=self.descent.n_threads,
             **self.descent.shape._asdict(),
         )
+
+    def rise_loss(self, position, omega_norm) -> float:
+        return self.axis_loss(position, omega_norm)(np.eye(position.shape[1])[-1])[0]
 
     def axis_loss(self, position, omega_norm) -> AxisLoss:
         return AxisLoss(
