@@ -182,16 +182,28 @@ def check_node_names(model, X) -> None:
         )
 
 
+def check_row_names(X, incoming) -> None:
+    """Refuse distances of new points whose rows have other names in one direction."""
+    if any(column_names(D) is None for D in (X, incoming)):
+        return
+    there, back = (frame_columns(D)[1] for D in (X, incoming))
+    if None not in (there, back) and there != back:
+        raise ValueError(
+            "incoming: its rows are not named as those of X, or are in another order. The same "
+            "row is the same new point: use incoming.loc[X.index]."
+        )
+
+
 def check_range(X, dtype=np.float64) -> None:
-    """Refuse distances that are finite for the caller and would be infinite (or 0) for us."""
+    """Refuse negative distances, and finite ones that would be infinite (or 0) for us."""
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    elif isinstance(X, (list, tuple)):
+    values = X.data if scipy.sparse.issparse(X) else X
+    if isinstance(values, (list, tuple)) or getattr(values, "dtype", np.dtype(float)).kind == "O":
         try:
-            X = np.asarray(X, dtype=np.float64)
+            values = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             return  # said when X is validated
-    values = X.data if scipy.sparse.issparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.size == 0:
         return
     values = np.asarray(values)
@@ -200,6 +212,14 @@ def check_range(X, dtype=np.float64) -> None:
         raise ValueError(
             "X has distances of −inf: distances are not negative. Pairs that are not known are nan "
             "or inf."
+        )
+    lowest = float(values.min(initial=0, where=finite))
+    if lowest < 0:
+        at = np.argwhere(values == lowest)[0].tolist() if values.ndim == 2 else "some pairs"
+        raise ValueError(
+            f"Negative values in data: distances must not be negative, got {lowest:g} at {at}. "
+            "Turn similarities into distances first; for counts and probabilities use "
+            "finsler_ext.read_directed(data, values='strength')."
         )
     largest = float(values.max(initial=0, where=finite))
     most = min(LARGEST, float(np.finfo(dtype).max) / 4)
