@@ -273,7 +273,8 @@ class DirectedAffinities(Affinities):
         scales = self._new_scales(near, distances, params, local_scale)
         out = np.zeros(near.shape)
         finite = np.isfinite(distances)
-        excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
+        with np.errstate(invalid="ignore"):
+            excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
         row = np.broadcast_to(np.arange(n_new)[:, None], near.shape)
         for s in range(1 if scales is None else scales.shape[1]):
             weight = np.exp(_log_weight(excess, scales, row, s)) * finite
