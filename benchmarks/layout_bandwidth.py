@@ -10,15 +10,16 @@ a shared machine does not.
     triad     a = b + s c over arrays that no cache holds, 24 bytes per element: what streams
     gather    rows of a table of N × 3 float32 at random places, by the generator that draws the
               layout's partners: what is looked up, rows per second
-    layout    an epoch of the layout, on a graph of 15 directed edges per vertex whose targets are
-              at random places, as in data whose rows are in no order
+    layout    an epoch of the layout, on the 15 nearest neighbours of points in a cube, whose rows
+              are in no order
 
 From the graph it is counted what an epoch must touch. Streams: every edge twice, by either end,
-with 4 bytes for the other end and 4 for its rate; the four steps' row pointers; and in every step
-the snapshot of a vertex and its new position. Look-ups: the other end of every sampled edge, from
-either side, and the partners. The limit is the time for the streams at the speed of the triad and
-the look-ups at the speed of the gather, one after the other; the last column is the limit's share
-of the time that the epoch takes. What is missing to 1 is arithmetic: roots, divisions, forces.
+with 4 bytes each for the two ends, its rate and its phase; the four steps' row pointers; and in
+every step the snapshot of a vertex, its new position, its number and two factors. Look-ups: the
+other end of every sampled edge, from either side, and the partners of every step. The limit is the
+time for the streams at the speed of the triad and the look-ups at the speed of the gather, one
+after the other; "limit / time" is its share of the time that the epoch takes. What is missing to 1
+is arithmetic: roots, divisions, forces.
 
 The last three columns are where that time goes, by epochs that do less: one in which no edge is due
 (scan), the rest of one without partners (pull), and what the partners add (push).
@@ -36,11 +37,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 from numba import njit
+from scipy.spatial import KDTree
 
 from finsler_ext._threads import RowPool
-from finsler_ext.umap.kernels import N_STEPS, LossShape, UmapDescent, edge_sampler
+from finsler_ext.umap.kernels import N_STEPS, LossShape, UmapDescent, schedule
 
-__all__ = ["Traffic", "limit_seconds", "random_graph", "traffic"]
+__all__ = ["Traffic", "limit_seconds", "nearest_graph", "traffic"]
 
 COLUMNS, NEIGHBORS, NEGATIVES, EPOCHS = 3, 15, 5, 200
 # umap-learn's a and b for a minimal distance of 0.1.
@@ -80,40 +82,35 @@ def _gather(start, stop, table, sums, seed):
     sums[start] = x + y + z
 
 
-def random_graph(n: int, k: int = NEIGHBORS, seed: int = 0) -> scipy.sparse.csr_array:
-    """k edges from every vertex to random others; memberships fall as in UMAP, to a sum of log₂ k.
+def nearest_graph(points: np.ndarray, k: int = NEIGHBORS) -> scipy.sparse.csr_array:
+    """k edges from every point to the nearest; memberships fall as in UMAP, to a sum of log₂ k.
 
     The decay is found by bisection, as UMAP finds the scale of a vertex.
     """
-    rng = np.random.default_rng(seed)
     ranks, low, high = np.arange(k), 1e-3, 1e3
     for _ in range(60):
         middle = np.sqrt(low * high)
         low, high = (middle, high) if np.exp(-ranks / middle).sum() < np.log2(k) else (low, middle)
+    n = len(points)
+    target = KDTree(points).query(points, k + 1)[1][:, 1:]
     weight = np.tile(np.exp(-ranks / low).astype(np.float32), n)
-    # One target in each of k parts of the others, so that all differ; the nearest in any of them.
-    part = (n - 1) // k
-    shift = 1 + part * rng.permuted(np.tile(ranks, (n, 1)), axis=1)
-    shift = (shift + rng.integers(part, size=(n, k))).ravel()
-    source = np.repeat(np.arange(n), k)
-    return scipy.sparse.csr_array(
-        scipy.sparse.coo_array((weight, (source, (source + shift) % n)), shape=(n, n))
-    )
+    given = weight, target.astype(np.int32).ravel(), np.arange(0, n * k + 1, k)
+    graph = scipy.sparse.csr_array(given, shape=(n, n))
+    graph.sort_indices()
+    return graph
 
 
 def traffic(graph, n_epochs: int = EPOCHS) -> Traffic:
     """What an epoch of the layout of a graph touches, on average."""
-    edges, n = edge_sampler(graph, n_epochs), graph.shape[0]
-    sampled = edges.out_rate.sum(dtype=np.float64) / 2**32
-    per_edge = sum(
-        a.nbytes for a in (edges.out_target, edges.out_rate, edges.in_source, edges.in_rate)
-    )
-    pointers = edges.out_indptr.nbytes + edges.in_indptr.nbytes
+    stored, n = schedule(graph, n_epochs), graph.shape[0]
+    entries = sum(a.nbytes for a in (stored.owner, stored.other, stored.rate, stored.phase))
+    rows = N_STEPS * sum(a.nbytes for a in (stored.row, stored.sampled, stored.step_share))
     # In every step a vertex is read, and written to the other copy.
     positions = N_STEPS * 2 * n * COLUMNS * np.dtype(np.float32).itemsize
-    return Traffic(
-        len(edges.out_target), per_edge + pointers + positions, sampled * (2 + NEGATIVES)
-    )
+    sampled = stored.rate.sum(dtype=np.float64) / 2**32
+    partners = N_STEPS * np.ceil(NEGATIVES * stored.sampled).sum(dtype=np.float64)
+    streamed = entries + stored.first.nbytes + rows + positions
+    return Traffic(len(stored.rate) // 2, streamed, sampled + partners)
 
 
 def limit_seconds(touched: Traffic, triad: float, gather: float) -> float:
@@ -133,15 +130,17 @@ class Bench:
     def __init__(self, n: int, triad_arrays: tuple[np.ndarray, ...]):
         self.triad_arrays = triad_arrays
         rng = np.random.default_rng(1)
-        self.table = rng.normal(size=(n, COLUMNS)).astype(np.float32)
-        graph = random_graph(n)
+        # As far apart as points of a layout are: forces are neither 0 nor limited.
+        self.table = (n ** (1 / COLUMNS) * rng.uniform(size=(n, COLUMNS))).astype(np.float32)
+        graph = nearest_graph(self.table)
         self.traffic = traffic(graph)
         shape = LossShape(*SHAPE, negative_sample_rate=NEGATIVES)
         whole = UmapDescent(graph, shape, n_epochs=EPOCHS, seed=0)
-        pulls, scan = copy(whole), copy(whole)
-        pulls._negatives = scan._negatives = 0.0
-        never = np.zeros_like(whole._edges.out_rate)
-        scan._edges = whole._edges._replace(out_rate=never, in_rate=never)
+        whole._schedule(self.table)
+        pulls = copy(whole)
+        pulls._forces = (*whole._forces[:-1], np.float32(0.0))
+        scan = copy(pulls)
+        scan._stored = whole._stored._replace(rate=np.zeros_like(whole._stored.rate))
         self.descents = {"whole": whole, "pulls": pulls, "scan": scan}
         self.epochs = max(1, -(-LEAST_EDGES // self.traffic.edges))
 

@@ -19,6 +19,8 @@ MIN_ROWS_PER_THREAD = 1024
 CHUNKS_PER_THREAD = 4
 MIN_ROWS_PER_CHUNK = 4096
 HEAVY_ROWS = 256
+# Fewer rows than this that take a few nanoseconds each are not worth a hand-over.
+LIGHT_ROWS = 100_000
 HEAVY_CHUNKS_PER_THREAD = 16
 
 
@@ -73,6 +75,11 @@ def run_rows(function: Callable, n_rows: int, n_threads: int, *args, heavy: bool
     """Call ``function(start, stop, …)`` over all rows once, as `RowPool` does."""
     with RowPool(n_rows, n_threads, heavy=heavy) as pool:
         pool.run(function, *args)
+
+
+def run_light_rows(function: Callable, n_rows: int, n_threads: int, *args) -> None:
+    """The same for a function that takes nanoseconds for a row."""
+    run_rows(function, n_rows, 1 if n_rows < LIGHT_ROWS else n_threads, *args)
 
 
 _process_with_openmp: int | None = None

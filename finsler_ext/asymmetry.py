@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.stats import spearmanr
 
 from finsler_ext._threads import row_blocks
-from finsler_ext.directed.data import canonical, check_square
+from finsler_ext.directed.data import check_square, without_duplicates
 from finsler_ext.directed.digraph import digraph_edges, edge_strengths
 from finsler_ext.directed.laplacian import solve_laplacian
 from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
@@ -26,8 +26,8 @@ from finsler_ext.schema import NONE as ABSENT
 
 # Where an asymmetry comes from.
 DENSITY, SCALE, DISTANCES, NONE = "density", "scale", "distances", "none"
-# More pairs than this are not ranked, and not taken from a dense matrix: an evenly spaced
-# selection stands for them.
+# More pairs than this are not ranked, and not taken from a dense matrix or a neighbour graph: an
+# evenly spaced selection stands for them.
 MAX_RANKED_PAIRS = 1_000_000
 # With fewer of the edges than this known both ways, the one-way edges say what lies high.
 MOSTLY_TWO_WAY = 0.5
@@ -230,8 +230,10 @@ class Asymmetry:
             return SkewPairs(nobody, nobody, np.empty(0))
         if self.kind == DISTANCES:
             return distance_skew(self._distances)
-        edges = scipy.sparse.coo_array(self._graph)
-        source, target = edges.coords
+        graph = scipy.sparse.csr_array(self._graph)
+        edges = np.arange(0, graph.nnz, max(1, -(-graph.nnz // MAX_PAIRS)))
+        source = np.searchsorted(graph.indptr, edges, side="right") - 1
+        target = graph.indices[edges]
         with np.errstate(divide="ignore", invalid="ignore"):
             log_scale = np.log(np.asarray(self._local_scale, dtype=np.float64))
             skew = log_scale[target] - log_scale[source]
@@ -435,7 +437,7 @@ def gradient_share(D) -> float:
             return _share_of_all_pairs(D)
         source, target = np.nonzero(np.isfinite(D))
         D = scipy.sparse.csr_array((D[source, target], (source, target)), shape=D.shape)
-    return _share_of_some_pairs(canonical(D))
+    return _share_of_some_pairs(without_duplicates(D))
 
 
 def _share_of_all_pairs(D: np.ndarray) -> float:

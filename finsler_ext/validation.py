@@ -70,7 +70,7 @@ def readable(X, name: str = "X", *, missing: float | None = None) -> Any:
     missing : float, optional
         What stands for the masked entries of a masked array; they are refused without it.
     """
-    _check_integers(X, name)
+    _check_kinds(X, name)
     if scipy.sparse.issparse(X):
         return checked_structure(X, name)
     if isinstance(X, np.ma.MaskedArray):
@@ -91,8 +91,8 @@ def _unmasked(X, name, missing):
     return X.astype(dtype).filled(missing)
 
 
-def _check_integers(X, name: str) -> None:
-    """Refuse integers that floats do not tell from their neighbours."""
+def _check_kinds(X, name: str) -> None:
+    """Refuse dates, and integers that floats do not tell from their neighbours."""
     columns = [X[c].to_numpy() for c in X] if hasattr(X, "iloc") and hasattr(X, "columns") else [X]
     if isinstance(X, (list, tuple)):
         try:
@@ -104,6 +104,11 @@ def _check_integers(X, name: str) -> None:
             values = (values.tocoo() if values.format in ("lil", "dok") else values).data
         if not isinstance(values, np.ndarray) or not values.size:
             continue
+        if values.dtype.kind in "mM":
+            raise ValueError(
+                f"{name} has dates or durations ({values.dtype}), which have no unit of distance. "
+                "Turn them into numbers first, or leave them out."
+            )
         if values.dtype.kind == "O":
             whole = (abs(v) for v in values.ravel().tolist() if isinstance(v, int))
             largest = max(whole, default=0)
@@ -175,11 +180,17 @@ def canonical(X, *, keep_zeros: bool = False):
     return X
 
 
-def as_stored(X, like):
-    """New rows, dense or sparse as the training rows are."""
+def as_stored(X, like, *, pairs: bool = False):
+    """New rows, dense or sparse as the training rows are; ``pairs`` not stored are inf."""
     if scipy.sparse.issparse(like) == scipy.sparse.issparse(X):
         return X
-    return scipy.sparse.csr_matrix(X) if scipy.sparse.issparse(like) else X.toarray()
+    if scipy.sparse.issparse(like):
+        known = np.nonzero(np.isfinite(X) if pairs else X)
+        return scipy.sparse.csr_matrix((X[known], known), shape=X.shape)
+    entries = X.tocoo()
+    dense = np.full(X.shape, np.inf if pairs else 0, X.dtype)
+    dense[entries.coords] = entries.data
+    return dense
 
 
 @saved(

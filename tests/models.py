@@ -8,8 +8,14 @@ import numba
 import numpy as np
 
 from finsler_ext import FinslerUMAP
+from finsler_ext.geometry import RANDERS
 from finsler_ext.height.acts import Layout, lay_out
-from finsler_ext.umap.kernels import LossShape, UmapDescent
+from finsler_ext.umap.kernels import (
+    N_STEPS,
+    LossShape,
+    UmapDescent,
+    step_kernel,
+)
 from finsler_ext.umap.layout import UmapActs
 
 # Fits of a few epochs need not have a height worth reading.
@@ -45,6 +51,25 @@ def optimize_layout(
     acts = UmapActs(descent, position, keep_epochs=keep_epochs, callback=callback)
     layout = lay_out(acts, omega_norm, mode=mode, potential=potential, find_axis=False)
     return Optimized(layout, acts.shown(layout))
+
+
+def one_epoch_moves(
+    position, stored, a, b, omega, negatives, epoch, *, both_ways=True, seed=1, space=RANDERS
+):
+    """Sum of the moves of all steps of an epoch, each from the same position, by a schedule."""
+    position = np.ascontiguousarray(position, dtype=np.float32)
+    n, m = position.shape
+    moved = np.empty_like(position)
+    forces = tuple(np.float32(value) for value in (a, 2 * b, 1.0, negatives))
+    stored = stored._replace(step_share=np.ones(n, dtype=np.float32))
+    total = np.zeros(position.shape)
+    for step in range(N_STEPS):
+        step_kernel(space.forward, m)(
+            0, n, position, moved, *stored, forces, step, epoch,
+            (np.float32(1), np.float32(1)), np.float32(omega), both_ways, np.uint64(seed),
+        )  # fmt: skip
+        total += moved.astype(float) - position
+    return total
 
 
 def global_state():

@@ -73,7 +73,7 @@ class Directed(NamedTuple):
         return int(known.sum() - known.diagonal().sum())
 
 
-def read_directed(path: Path, options) -> Directed:
+def read_directed_file(path: Path, options) -> Directed:
     kind = format_of(path)
     _check_options(path, kind, options)
     if kind in ("csv", "tsv"):
@@ -86,8 +86,9 @@ def read_directed(path: Path, options) -> Directed:
     else:
         data = _from_array(path, kind, options)
     if len(data.rows) < FEWEST:
+        read = f", read as {data.data.how}" if data.data.how else ""
         raise UsageError(
-            f"{path} has {len(data.rows)} points; an embedding needs at least {FEWEST}"
+            f"{path} has {len(data.rows)} points{read}; an embedding needs at least {FEWEST}"
         )
     if data.n_known == 0:
         raise UsageError(f"{path} has no distance between any two points")
@@ -128,9 +129,9 @@ def _said(options) -> dict:
 
 def _read(path: Path, data, how: str, **said) -> Directed:
     """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
-    from finsler_ext.directed.read import read_directed as read
+    from finsler_ext.directed.read import read_directed
 
-    return _directed(_call_reader(path, read, data, **said), how)
+    return _directed(_call_reader(path, read_directed, data, **said), how)
 
 
 def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> Directed:
@@ -282,9 +283,11 @@ def _has_edge_header(lines, options) -> bool:
 def _edges(path: Path, header, lines, options) -> Directed:
     from finsler_ext.directed.edge_lists import choose_length, find_ends, read_columns
 
+    if not lines:
+        raise UsageError(f"{path} has a header but no edges")
     ends = _call_reader(path, find_ends, header, options.source, options.target)
     columns: dict[str, Any] = dict(zip(header, zip(*lines, strict=True), strict=True))
-    if ends is not None and lines:
+    if ends is not None:
         others = [name for name in header if name not in ends]
         length = _call_reader(path, choose_length, others, options.weight, options.values)
         if length is not None:

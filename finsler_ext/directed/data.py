@@ -151,7 +151,7 @@ def read_matrix(D, dtype=None) -> np.ndarray:
     """
     if scipy.sparse.issparse(D):
         check_square(D.shape)
-        entries = canonical(D).tocoo()
+        entries = without_duplicates(D).tocoo()
         dtype = dtype or (entries.dtype if entries.dtype == np.float32 else np.float64)
         dense = np.full(entries.shape, np.nan, dtype=dtype)
         dense[entries.coords] = entries.data
@@ -168,7 +168,7 @@ def read_matrix(D, dtype=None) -> np.ndarray:
     return dense
 
 
-def canonical(matrix) -> scipy.sparse.csr_array:
+def without_duplicates(matrix) -> scipy.sparse.csr_array:
     """The matrix in CSR format with its duplicates summed; the caller's is not changed."""
     matrix = scipy.sparse.csr_array(checked_structure(matrix))
     if not matrix.has_canonical_format:

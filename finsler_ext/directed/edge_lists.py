@@ -154,7 +154,7 @@ def _node_names(values, column) -> list:
     """Names as Python objects; whole floats are integers, missing names are an error."""
     names = values.tolist() if hasattr(values, "tolist") else list(values)
     for row, name in enumerate(names):
-        if name is None or (isinstance(name, float) and not name.is_integer()):
+        if name in (None, "") or (isinstance(name, float) and not name.is_integer()):
             raise ValueError(
                 f"Edge {row + 1} has {name!r} as {column!r}; every edge needs a source and a "
                 "target, and numbers of nodes must be whole."
@@ -207,7 +207,7 @@ def edge_data(
     place = {name: row for row, name in enumerate(names)}
     row = np.fromiter((place[name] for name in sources), dtype=np.int64, count=len(sources))
     column = np.fromiter((place[name] for name in targets), dtype=np.int64, count=len(targets))
-    numbers = np.asarray(numbers, dtype=np.float64)
+    numbers = _lengths(numbers, "length")
     negative = np.flatnonzero(numbers < 0)
     if negative.size:
         edge = negative[0]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.directed.data import DirectedData, canonical, check_values, directed_data
+from finsler_ext.directed.data import DirectedData, check_values, directed_data, without_duplicates
 from finsler_ext.directed.edge_lists import (
     choose_length,
     edge_data,
@@ -182,16 +182,28 @@ def check_node_names(model, X) -> None:
         )
 
 
+def check_row_names(X, incoming) -> None:
+    """Refuse distances of new points whose rows have other names in one direction."""
+    if any(column_names(D) is None for D in (X, incoming)):
+        return
+    there, back = (frame_columns(D)[1] for D in (X, incoming))
+    if None not in (there, back) and there != back:
+        raise ValueError(
+            "incoming: its rows are not named as those of X, or are in another order. The same "
+            "row is the same new point: use incoming.loc[X.index]."
+        )
+
+
 def check_range(X, dtype=np.float64) -> None:
-    """Refuse distances that are finite for the caller and would be infinite (or 0) for us."""
+    """Refuse negative distances, and finite ones that would be infinite (or 0) for us."""
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    elif isinstance(X, (list, tuple)):
+    values = X.data if scipy.sparse.issparse(X) else X
+    if isinstance(values, (list, tuple)) or getattr(values, "dtype", np.dtype(float)).kind == "O":
         try:
-            X = np.asarray(X, dtype=np.float64)
+            values = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             return  # said when X is validated
-    values = X.data if scipy.sparse.issparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu" or values.size == 0:
         return
     values = np.asarray(values)
@@ -200,6 +212,14 @@ def check_range(X, dtype=np.float64) -> None:
         raise ValueError(
             "X has distances of −inf: distances are not negative. Pairs that are not known are nan "
             "or inf."
+        )
+    lowest = float(values.min(initial=0, where=finite))
+    if lowest < 0:
+        at = np.argwhere(values == lowest)[0].tolist() if values.ndim == 2 else "some pairs"
+        raise ValueError(
+            f"Negative values in data: distances must not be negative, got {lowest:g} at {at}. "
+            "Turn similarities into distances first; for counts and probabilities use "
+            "finsler_ext.read_directed(data, values='strength')."
         )
     largest = float(values.max(initial=0, where=finite))
     most = min(LARGEST, float(np.finfo(dtype).max) / 4)
@@ -224,7 +244,7 @@ def fill_missing(X, missing: float = np.nan, *, square: bool = True):
     square = square and X.shape[0] == X.shape[1]
     n_pairs = X.shape[0] * (X.shape[0] - 1)
     if scipy.sparse.issparse(X):
-        X = canonical(X)
+        X = without_duplicates(X)
         known = np.isfinite(X.data)
         source = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         n_known = np.count_nonzero(known & (source != X.indices))
@@ -289,7 +309,7 @@ def _lists_edges(X) -> bool:
 def _matrix(data):
     """A sparse matrix in canonical form, or an array with nan where it was masked."""
     if scipy.sparse.issparse(data):
-        return canonical(data)
+        return without_duplicates(data)
     if isinstance(data, np.ma.MaskedArray):
         kept = data.dtype if data.dtype.kind == "f" else np.float64
         return data.astype(kept).filled(np.nan)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
-from finsler_ext._threads import one_blas_thread
+from finsler_ext._threads import one_blas_thread, row_blocks
 from finsler_ext.asymmetry import DENSITY, compare_skew
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
 from finsler_ext.scales import SCALE_FLOOR
@@ -39,6 +39,8 @@ EVEN = "points are spaced more evenly than random ones, so there is no chance to
 SURROUNDINGS = 14
 # With more points than this, the correlation of a point with its neighbours is the mean of some.
 EACH_CORRELATED = 20_000
+# Rows whose errors are computed at a time.
+ROWS = 4096
 # Points that are looked at: anchors, and some neighbours of each.
 MAX_POINTS, ANCHOR_SHARE = 4000, 4
 
@@ -115,15 +117,19 @@ def scale_error(indices, distances) -> HeightError:
     n = len(indices)
     known = (indices >= 0) & np.isfinite(distances)
     count = known.sum(axis=1)
-    floor = SCALE_FLOOR * np.median(distances[known]) if known.any() else 1.0
-    lengths = np.where(known, np.maximum(distances, max(floor, 1e-300)), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        radius = np.fmax.reduce(lengths, axis=1)
-        inverse = np.nansum(np.log(radius[:, None] / lengths), axis=1) / (count - 1)
-        # 1/d² + 1/(d (d + 2)), with v = 1/d
-        error = np.sqrt((inverse**2 + inverse**2 / (1.0 + 2.0 * inverse)) / count)
-        potential = np.log(np.nansum(lengths, axis=1) / count)
-    error = np.where(count > 1, error, np.nan)
+    middle = np.median(distances[known], overwrite_input=True) if known.any() else 1.0
+    floor = max(SCALE_FLOOR * middle, 1e-300)
+    error, potential = np.empty(n), np.empty(n)
+    for rows in row_blocks(n, ROWS):
+        lengths = np.where(known[rows], np.maximum(distances[rows], floor), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            radius = np.fmax.reduce(lengths, axis=1)
+            inverse = np.nansum(np.log(radius[:, None] / lengths), axis=1) / (count[rows] - 1)
+            # 1/d² + 1/(d (d + 2)), with v = 1/d
+            square = inverse**2 + inverse**2 / (1.0 + 2.0 * inverse)
+            error[rows] = np.sqrt(square / count[rows])
+            potential[rows] = np.log(np.nansum(lengths, axis=1) / count[rows])
+    error[count <= 1] = np.nan
     # of longer lists the nearest: they share more, which would make points surer
     near, known = indices[:, :SURROUNDINGS], known[:, :SURROUNDINGS]
     count = np.maximum(known.sum(axis=1), 1)

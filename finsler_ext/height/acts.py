@@ -38,6 +38,7 @@ from finsler_ext.height.islands import (
     LOSS_RISE,
     NO_DRIFT,
     Islands,
+    edge_lengths,
     offset_components,
     settle_islands,
     springs_between,
@@ -154,11 +155,13 @@ class Descent(Protocol):
     pins : array of shape (n, m), nan where free, or None: what does not move
     start : array of shape (n, m), the height in the last column
     moves : whether there is any step to take
+    n_threads : they change no bit
     """
 
     graph: Any
     start: np.ndarray
     moves: bool
+    n_threads: int
     pins: np.ndarray | None
 
     def pull(self, length: np.ndarray) -> np.ndarray:
@@ -175,6 +178,9 @@ class Descent(Protocol):
 
     def loss(self, position: np.ndarray, omega_norm: float) -> Any:
         """The loss, as something that has a float."""
+
+    def rise_loss(self, position: np.ndarray, omega_norm: float) -> float:
+        """The loss but for a constant, in large data of a sample of the pairs."""
 
     def axis_loss(self, position: np.ndarray, omega_norm: float) -> Objective:
         """The loss as a function of the direction of the drift."""
@@ -260,19 +266,14 @@ def lay_out(
 def _raised(descent, position, omega_norm, potential, rough: bool) -> tuple[np.ndarray, float]:
     """The map with the height β φ at the lowest loss, and β."""
     unit, scale = _standardised(potential, descent.graph, rough)
-    edges = scipy.sparse.coo_array(descent.graph)
-    source, target = edges.coords
     flat = position[:, :-1]
     refuse_diverged(flat)
-    length = np.linalg.norm(flat[target].astype(np.float64) - flat[source], axis=1)
-    middle = float(np.median(length)) if length.size else 1.0
+    length = edge_lengths(flat, scipy.sparse.csr_array(descent.graph))
+    middle = float(np.median(length, overwrite_input=True)) if length.size else 1.0
     bounds = np.log(np.multiply((SMALLEST_RISE, LARGEST_RISE), max(middle, 1e-6)))
 
-    last = np.eye(position.shape[1])[-1]
-
     def loss(log_rise):
-        raised = _with_height(position, np.exp(log_rise) * unit)
-        return descent.axis_loss(raised, omega_norm)(last)[0]  # of a sample of the pairs
+        return descent.rise_loss(_with_height(position, np.exp(log_rise) * unit), omega_norm)
 
     options = {"maxiter": MOST_EVALUATIONS, "xatol": RISE_TOLERANCE}
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options=options)
@@ -291,10 +292,11 @@ def _standardised(potential, graph, rough: bool) -> tuple[np.ndarray, float]:
     known = np.isfinite(values)
     values = np.where(known, values, values[known].mean() if known.any() else 0.0)
     if rough:
-        springs = scipy.sparse.csr_array(graph, dtype=np.float64)
-        springs = springs + springs.T
-        degree = np.asarray(springs.sum(axis=1)).ravel()
-        mean = springs @ values / np.where(degree > 0, degree, 1.0)
+        there = scipy.sparse.csr_array(graph)
+        back = there.T  # shares its memory
+        ones = np.ones(n)
+        degree = there @ ones + back @ ones
+        mean = (there @ values + back @ values) / np.where(degree > 0, degree, 1.0)
         values = (1.0 - SMOOTHED) * values + SMOOTHED * mean
     values = values - values.mean()
     if _is_flat(values):
@@ -340,7 +342,12 @@ def _held_apart(descent, position, omega_norm, potential):
     if omega_norm == 0:
         return position, NO_DRIFT
     height, islands = settle_islands(
-        position[:, :-1], position[:, -1], descent.graph, descent.pull, potential
+        position[:, :-1],
+        position[:, -1],
+        descent.graph,
+        descent.pull,
+        potential,
+        n_threads=descent.n_threads,
     )
     return _with_height(position, height), islands
 

@@ -112,23 +112,13 @@ def checked_dissimilarities(
         raise ValueError(f"missing must be one of {MISSING}, got {missing!r}.")
     D = as_matrix(D, precomputed=True).X
     check_range(D)
-    D = read_matrix(D)
+    unread, D = D, read_matrix(D)
     n = D.shape[0]
     if n < 3:
         raise ValueError(f"MDS needs at least 3 points, got n_samples = {n}.")
-    read, D = D, fill_missing(D)
-    lowest, highest = D.min(), D.max()  # nan if there is any
-    if np.isnan(lowest):
-        lowest, highest = np.fmin.reduce(D, axis=None), np.fmax.reduce(D, axis=None)
-    if lowest < 0:
-        i, j = np.argwhere(D < 0)[0]
-        raise ValueError(
-            f"Negative values in data: dissimilarities must be ≥ 0, but D[{i}, {j}] = "
-            f"{D[i, j]:g}. Turn similarities into dissimilarities first; for counts and "
-            "probabilities use finsler_ext.read_directed(D, values='strength')."
-        )
-    check_diagonal(read)
-    if highest == 0:
+    check_diagonal(unread if scipy.sparse.issparse(unread) else D)  # D lost a sparse one
+    D = fill_missing(D)
+    if np.fmax.reduce(D, axis=None) == 0:
         raise ValueError("All dissimilarities are 0: there is nothing to embed.")
     if weights is None and missing == "auto" and _is_digraph(D, strengths):
         weights = "adjacent"
@@ -179,7 +169,7 @@ def _of_graph(D: np.ndarray, weights: str, missing: str) -> tuple[np.ndarray, np
             "weights='adjacent' completes a graph along shortest paths, and missing='ignore' does "
             "not: pass missing='geodesic'."
         )
-    if adjacent.sum() == D.size - len(D):
+    if known.sum() == D.size - len(D):
         raise ValueError("weights='adjacent' is for a graph; here all pairs are known.")
     source, target = np.nonzero(known)
     graph = scipy.sparse.coo_array((D[source, target], (source, target)), shape=D.shape)

@@ -26,7 +26,14 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.data import DirectedData
-from finsler_ext.directed.read import as_matrix, check_node_names, check_range, named_output, unmask
+from finsler_ext.directed.read import (
+    as_matrix,
+    check_node_names,
+    check_range,
+    check_row_names,
+    named_output,
+    unmask,
+)
 from finsler_ext.io import SaveMixin
 from finsler_ext.mds.distances import (
     MISSING,
@@ -66,12 +73,12 @@ from finsler_ext.schema import (
     VERBOSE,
     WIDTH,
     array,
+    known_settings,
     maybe,
     number,
     one_of,
     part,
     saved,
-    settings,
     sparse,
     whole,
 )
@@ -123,7 +130,7 @@ FITTED = scores("n") | {
     "_offset": maybe(NONE | array("f4 f8", "d")),
     "_known": NONE | part("DirectedDistances", n="n"),
     "_pivots": NONE | part("Pivots", n="n"),
-    "_fitted_params": maybe(settings(**PARAMETERS)),
+    "_fitted_params": maybe(known_settings(PARAMETERS)),
 }
 
 
@@ -458,6 +465,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         if is_collection(X):
             return transform_collection(self, X, incoming=incoming, local_scale=local_scale)
         model = self._with_fitted_params()
+        check_row_names(X, incoming)
         X = model._validated(X, reset=False)
         fixed = model.embedding_
         if model._is_precomputed():

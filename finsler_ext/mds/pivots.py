@@ -32,6 +32,7 @@ from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope
 from finsler_ext.neighbors.geodesics import ZERO_LENGTH
+from finsler_ext.neighbors.precomputed import check_diagonal
 from finsler_ext.schema import array, saved
 
 # Graphs of more nodes are embedded by pivots.
@@ -73,9 +74,8 @@ class PivotInput:
     """
 
     def __init__(self, graph, random_state, n_pivots: int = N_PIVOTS):
+        check_diagonal(graph)
         edges = digraph_edges(graph)
-        if edges.length.size and edges.length.min() < 0:
-            raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
         positive = edges.length[edges.length > 0]
         if positive.size == 0:
             raise ValueError("All dissimilarities are 0: there is nothing to embed.")

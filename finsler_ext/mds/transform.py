@@ -24,7 +24,7 @@ from finsler_ext.directed.read import check_range, fill_missing, unmask
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.stress import TINY
 from finsler_ext.neighbors.geodesics import distances_of_new
-from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
+from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
 from finsler_ext.validation import readable
 
 # Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
@@ -198,12 +198,7 @@ def given_distances(X, incoming, trained, pivots=None) -> tuple[np.ndarray, np.n
         back = _with_nan(incoming)
         if back.shape != there.shape:
             raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
-    if (there < 0).any() or (back < 0).any():
-        raise ValueError("Negative values in data: dissimilarities must be ≥ 0.")
-    known = ~(np.isnan(there) & np.isnan(back)).all(axis=1)
-    if not known.all():
-        row = int(np.flatnonzero(~known)[0])
-        raise ValueError(f"New point {row} has no finite dissimilarity to place it by.")
+    refuse_placeless(there, back)
     return there, back
 
 
@@ -214,9 +209,7 @@ def _along_pivots(pivots, X, incoming) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"incoming must have the shape of X, {X.shape}, got {incoming.shape}.")
     there = _through_edges(unmask(X), pivots.outgoing)
     back = _through_edges(unmask(incoming), pivots.incoming)
-    lost = np.flatnonzero(np.isnan(there).all(axis=1) & np.isnan(back).all(axis=1))
-    if lost.size:
-        raise ValueError(f"New point {lost[0]} has no edge to place it by.")
+    refuse_placeless(there, back)
     return there, back
 
 

@@ -50,6 +50,19 @@ def refuse_one_way() -> NoReturn:
     )
 
 
+def refuse_placeless(outgoing, incoming) -> None:
+    """Refuse new points without a finite distance, by their matrices of directed distances."""
+    known = np.zeros(outgoing.shape[0], dtype=np.bool_)
+    for D in (outgoing, incoming):
+        sparse = scipy.sparse.issparse(D)
+        known |= np.diff(scipy.sparse.csr_array(D).indptr) > 0 if sparse else np.isfinite(D).any(1)
+    if not known.all():
+        raise ValueError(
+            f"New point {int(np.argmin(known))} has no known distance to place it by. Leave out "
+            "the rows of such points."
+        )
+
+
 def extended_new_neighbors(
     found: NewNeighbors, indices: np.ndarray, lengths: np.ndarray, k: int
 ) -> NewNeighbors:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numba import njit
 from openTSNE.affinity import Affinities
 from scipy.special import expit
 
 from finsler_ext._messages import warn
-from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks
+from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks, run_rows
 from finsler_ext.neighbors.geodesics import geodesic_neighbors as extend_along_paths
 from finsler_ext.neighbors.metrics import is_asymmetric
 from finsler_ext.neighbors.precomputed import distances_between
@@ -138,7 +139,8 @@ class DirectedAffinities(Affinities):
             self.neighbors, self.distances = self.knn_index.build()
         if geodesic_neighbors is not None:
             self._extend(geodesic_neighbors, data, distances_between)
-        self.reach = np.where(np.isfinite(self.distances), self.distances, 0.0).max(axis=1)
+        finite = np.isfinite(self.distances)
+        self.reach = self.distances.max(axis=1, initial=0.0, where=finite)
         self.scales = self._row_scales(self.distances)
         self.local_scale = _mean_distance(self.distances)
         self.given_scale = local_scale is not None
@@ -183,34 +185,34 @@ class DirectedAffinities(Affinities):
 
     def _affinity_matrix(self) -> scipy.sparse.csr_matrix:
         n = self.n_samples
-        row, column = np.nonzero(self.neighbors >= 0)
-        source, target = row, self.neighbors[row, column].astype(np.int64)
-        square = self.distances[row, column] ** 2
-        if self.affinity == "harmonic":
-            return self._harmonic(source, target, square)
+        known = self.neighbors >= 0
         # With a scale of the user's, an edge that either end chose counts for both: the choice of
         # neighbours depends on density.
-        if self.given_scale and not self.directed_input:
-            low, high, square = _undirected(source, target, square)
-            source, target = np.concatenate([low, high]), np.concatenate([high, low])
-            square = np.concatenate([square, square])
-        self.nearest2 = np.full(n, np.inf)
-        np.minimum.at(self.nearest2, source, square)
-        excess = square - self.nearest2[source]
-        n_scales = 1 if self.scales is None else self.scales.shape[1]
-        self.row_sums = np.empty((n, n_scales))
-        p = np.zeros(source.size)
-        for s in range(n_scales):
-            weight = np.exp(_log_weight(excess, self.scales, source, s))
-            self.row_sums[:, s] = np.bincount(source, weight, n)
-            p += weight / self.row_sums[source, s]
-        P = _matrix(source, target, p, n)
+        both = self.given_scale and not self.directed_input
+        if self.affinity == "harmonic" or both:
+            row, column = np.nonzero(known)
+            target = self.neighbors[row, column].astype(np.int64)
+            low, high, square = _undirected(row, target, self.distances[row, column] ** 2)
+            if self.affinity == "harmonic":
+                return self._harmonic(low, high, square)
+            ends = np.concatenate([low, high]), np.concatenate([high, low])
+            P = _matrix(*ends, np.concatenate([square, square]), n)
+        else:
+            square = self.distances[known]
+            square *= square
+            indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+            P = scipy.sparse.csr_matrix((square, self.neighbors[known], indptr), (n, n))
+        scales = np.full((n, 1), np.inf) if self.scales is None else self.scales
+        self.nearest2, self.row_sums = np.full(n, np.inf), np.zeros(scales.shape)
+        threads = resolve_n_jobs(self.n_jobs)
+        pattern = P.indptr, P.indices, P.data
+        run_rows(_soft_rows, n, threads, *pattern, scales, self.nearest2, self.row_sums)
+        P.has_sorted_indices = True
         if self.affinity == "symmetrized":
             P = scipy.sparse.csr_matrix((P + P.T) / 2)
         return normalised(P)
 
-    def _harmonic(self, source, target, square):
-        low, high, square = _undirected(source, target, square)
+    def _harmonic(self, low, high, square):
         p = np.zeros(low.size)
         for s in range(1 if self.scales is None else self.scales.shape[1]):
             p += np.exp(_log_weight(square, self._between_scales(low, high, s), None, 0))
@@ -271,7 +273,8 @@ class DirectedAffinities(Affinities):
         scales = self._new_scales(near, distances, params, local_scale)
         out = np.zeros(near.shape)
         finite = np.isfinite(distances)
-        excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
+        with np.errstate(invalid="ignore"):
+            excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
         row = np.broadcast_to(np.arange(n_new)[:, None], near.shape)
         for s in range(1 if scales is None else scales.shape[1]):
             weight = np.exp(_log_weight(excess, scales, row, s)) * finite
@@ -309,6 +312,30 @@ class DirectedAffinities(Affinities):
             log_weight = _log_weight(square - self.nearest2[old], self.scales, old, s)
             strength += expit(log_weight - np.log(self.row_sums[old, s])) / n_scales
         return strength
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _soft_rows(start, stop, indptr, indices, values, scales, nearest2, row_sums):
+    """Squares of distances become exp(−d²/2σ²) over its sum, a mean over the scales.
+
+    Rows are sorted by column.
+    """
+    n_scales = scales.shape[1]
+    for i in range(start, stop):
+        row = slice(indptr[i], indptr[i + 1])
+        order = np.argsort(indices[row])
+        target, square = indices[row][order], values[row][order]
+        for value in square:
+            nearest2[i] = min(nearest2[i], value)
+        for s in range(n_scales):
+            for value in square:
+                row_sums[i, s] += np.exp((nearest2[i] - value) / (2.0 * scales[i, s] ** 2))
+        for e in range(len(target)):
+            p = 0.0
+            for s in range(n_scales):
+                weight = np.exp((nearest2[i] - square[e]) / (2.0 * scales[i, s] ** 2))
+                p += weight / row_sums[i, s]
+            indices[indptr[i] + e], values[indptr[i] + e] = target[e], p
 
 
 def _log_weight(excess, scales, source, s):

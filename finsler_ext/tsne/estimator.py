@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
-from finsler_ext.directed.read import named_output
+from finsler_ext.directed.read import check_row_names, named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
-from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way
+from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
 from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
+from finsler_ext.tsne.layout import forget_edges
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 
 # New points start from the median of so many neighbours, openTSNE's figure.
@@ -277,6 +278,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 self, X, options, local_scale=local_scale, incoming=incoming
             )
         model = self._with_fitted_params()
+        check_row_names(X, incoming)
         X = model._checked(X, reset=False)
         affinity_params = {} if perplexity is None else {"perplexity": perplexity}
         if model.local_scale is not None or local_scale is not None:
@@ -293,7 +295,10 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         start[:, -1] = np.where(np.isfinite(law), law, start[:, -1])
         share = height_share(self.height_, self.omega_norm_)
         placed = self.embedding_.partial(start, P, share)
-        placed.optimize(max_step_norm=None, inplace=True, **descent)
+        try:
+            placed.optimize(max_step_norm=None, inplace=True, **descent)
+        finally:
+            forget_edges(placed.gradient_descent_params["negative_gradient_method"])
         return self._returned(np.array(placed))
 
     def _new_heights(self, X, P, distances, local_scale, perplexity):
@@ -315,10 +320,12 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 local_scale = np.asarray(distances, dtype=np.float64).mean(axis=1)
             rise = log_level(local_scale)[new] - self.potential_[old]
         elif self._directed_distances and not self._strengths_given:
-            incoming, outgoing = (np.asarray(X[new, at]).ravel() for at in (old + n, old))
-            rise = incoming - outgoing
-            if scipy.sparse.issparse(X):
-                rise[(incoming == 0) | (outgoing == 0)] = np.nan  # not known
+            with np.errstate(invalid="ignore"):
+                rise = np.asarray(X[new, old + n]).ravel() - np.asarray(X[new, old]).ravel()
+            if scipy.sparse.issparse(X):  # what is not stored is not known
+                stored = scipy.sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), X.shape)
+                for at in (old, old + n):
+                    rise[np.asarray(stored[new, at]).ravel() == 0] = np.nan
         else:
             total = np.asarray(both.sum(axis=1)).ravel()
             rise = (np.asarray((out - into).sum(axis=1)).ravel() / np.where(total > 0, total, 1))[
@@ -335,6 +342,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         if incoming is None:
             if self._directed_distances:
                 refuse_one_way()
+            refuse_placeless(X, X)
             return X
         incoming = self._checked(incoming, reset=False)
         sparse = scipy.sparse.issparse(X)
@@ -343,6 +351,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                 f"incoming must have the shape of X, {X.shape}, and be sparse where X is; got "
                 f"shape {incoming.shape}."
             )
+        refuse_placeless(X, incoming)
         stack = scipy.sparse.hstack if sparse else np.hstack
         both = stack([X, incoming])
         return scipy.sparse.csr_matrix(both) if sparse else both

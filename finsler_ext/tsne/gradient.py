@@ -13,78 +13,140 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import resolve_n_jobs, run_rows
+from finsler_ext._threads import resolve_n_jobs, run_light_rows, run_rows
 from finsler_ext.geometry import RANDERS, SPACES, Space, find_space
 from finsler_ext.schema import SPACE, number, one_of, saved
 from finsler_ext.tsne.exact import exact_repulsion
 from finsler_ext.tsne.grid import GRID_DIMENSIONS, GridPlan, KernelStore, grid_repulsion, plan_grid
-from finsler_ext.tsne.tree import TINY, build_octree, kernel_constants, padded, tree_repulsion
+from finsler_ext.tsne.tree import (
+    TINY,
+    Octree,
+    build_octree,
+    kernel_constants,
+    padded,
+    tree_repulsion,
+)
+
+PLANE = 2
+# openTSNE's step is a quarter of the gradient of L, and half of it where single points are
+# placed among fixed ones; learning rates mean what they mean there.
+WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
 
 
-class EdgePairs(NamedTuple):
-    """Row i lists the others j that i has an edge to or from.
+class Edges:
+    """Row i lists the others j that point ``order[i]`` has an edge to or from.
 
-    ``out_at`` and ``in_at`` are the places of p_ij and p_ji in the data of the affinity
-    matrix, −1 where there is none: the pattern stays valid when the values change.
+    Points are named by their rows here; without an order, row i is point i.
+
+    Attributes
+    ----------
+    indptr, other : arrays
+    out, into : arrays
+        p_ij and p_ji. Two columns without a drift feel only the sum of both, which is ``out``
+        then, and ``into`` is None.
+    entropy : float
+        Σ p ln p
     """
 
-    indptr: np.ndarray
-    other: np.ndarray
-    out_at: np.ndarray
-    in_at: np.ndarray
-    share: float = 1.0
+    def __init__(self, indptr, other, out, into, entropy=0.0):
+        self.indptr, self.other, self.out, self.into = indptr, other, out, into
+        self.entropy = entropy
+        self.order: np.ndarray | None = None
 
-    def values(self, data: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
-        """p_ij and p_ji on the pattern."""
-        padded = np.empty(len(data) + 1, dtype)
-        np.multiply(data, self.share, out=padded[:-1], casting="same_kind")
-        padded[-1] = 0.0
-        return padded[self.out_at], padded[self.in_at]
+    def sort_by(self, position: np.ndarray, n_threads: int) -> None:
+        """Put the rows along a curve through the first two columns of a layout."""
+        order = _along_curve(position)
+        if order is None:
+            return
+        n = len(order)
+        place = np.empty(n, dtype=np.uint32)
+        place[order] = np.arange(n, dtype=np.uint32)
+        source, name = order, place
+        if self.order is not None:
+            source, name = np.empty(n, dtype=np.int64), place[self.order]
+            source[self.order] = np.arange(n)
+            source = source[order]
+        old, self.indptr = self.indptr, np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.diff(old)[source], out=self.indptr[1:])
+        # one after the other: each is as large as all else
+        self.out = self._moved(_move, self.out, old, source, n_threads)
+        if self.into is not None:
+            self.into = self._moved(_move, self.into, old, source, n_threads)
+        self.other = self._moved(_move_named, self.other, old, source, n_threads, name)
+        self.order = order
+
+    def _moved(self, kernel, values, old, source, n_threads, *name):
+        new = np.empty_like(values)
+        run_rows(kernel, len(source), n_threads, old, values, *name, source, self.indptr, new)
+        return new
+
+    def some(self, rows: np.ndarray) -> Edges:
+        """Those of some rows; the others keep their names."""
+        length = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(length)])
+        at = np.repeat(self.indptr[rows] - indptr[:-1], length) + np.arange(indptr[-1])
+        into = None if self.into is None else self.into[at]
+        return Edges(indptr, self.other[at], self.out[at], into)
 
 
-def edge_pairs(P: scipy.sparse.csr_matrix) -> EdgePairs:
+def edges_of(
+    P: scipy.sparse.csr_matrix, dtype=np.float32, *, merged: bool = False, n_threads: int = 1
+) -> Edges:
     """Out- and in-edges of a square matrix of affinities, rows being sources."""
-    whole = np.int32 if P.nnz < np.iinfo(np.int32).max else np.int64
-    place = scipy.sparse.csr_array(
-        (np.arange(P.nnz, dtype=whole), P.indices, P.indptr), shape=P.shape
-    )
-    back = place.tocsc()
-    there = back.tocsr()  # rows sorted by column
-    indptr = _union_lengths(there.indptr, there.indices, back.indptr, back.indices)
+    n = P.shape[0]
+    there = scipy.sparse.csr_array((P.data.astype(dtype), P.indices, P.indptr), shape=P.shape)
+    back = there.tocsc()
+    if not P.has_sorted_indices:
+        there = back.tocsr()
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    pattern = there.indptr, there.indices, back.indptr, back.indices
+    run_rows(_union_lengths, n, n_threads, *pattern, indptr)
+    np.cumsum(indptr, out=indptr)
     other = np.empty(indptr[-1], dtype=np.uint32)
-    out_at, in_at = np.full((2, indptr[-1]), -1, dtype=whole)
-    _merge(
-        there.indptr, there.indices, there.data, back.indptr, back.indices, back.data, indptr,
-        other, out_at, in_at,
-    )  # fmt: skip
-    return EdgePairs(indptr, other, out_at, in_at)
+    out = np.empty(indptr[-1], dtype=dtype)
+    into = out if merged else np.empty_like(out)
+    run_rows(
+        _merge, n, n_threads, *pattern, there.data, back.data, indptr, other, out, into, merged
+    )
+    return Edges(indptr, other, out, None if merged else into, _entropy(P.data))
 
 
-def edge_pairs_to_new(P: scipy.sparse.csr_matrix, n_reference: int) -> EdgePairs:
+def edges_to_new(P: scipy.sparse.csr_matrix, n_reference: int, dtype=np.float32) -> Edges:
     """Edges of new points (rows): columns j are out-edges to j, columns n + j in-edges from j.
 
     A matrix with n columns only says nothing about direction; both get half of it.
     """
     indptr = P.indptr.astype(np.int64)
-    place = np.arange(P.nnz, dtype=np.int64)
+    p = P.data.astype(dtype)
     if P.shape[1] == n_reference:
-        return EdgePairs(indptr, P.indices.astype(np.uint32), place, place, 0.5)
+        p *= 0.5
+        return Edges(indptr, P.indices.astype(np.uint32), p, p, _entropy(P.data))
     outwards = P.indices < n_reference
     other = np.where(outwards, P.indices, P.indices - n_reference).astype(np.uint32)
-    return EdgePairs(indptr, other, np.where(outwards, place, -1), np.where(outwards, -1, place))
+    nothing = p.dtype.type(0)
+    out, into = np.where(outwards, p, nothing), np.where(outwards, nothing, p)
+    return Edges(indptr, other, out, into, _entropy(P.data))
 
 
 @njit(nogil=True, cache=True)
-def _union_lengths(a_indptr, a_indices, b_indptr, b_indices):
+def _entropy(p):
+    total = 0.0
+    for value in p:
+        if value > 0.0:
+            total += value * np.log(value)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _union_lengths(start, stop, a_indptr, a_indices, b_indptr, b_indices, indptr):
     n = a_indptr.shape[0] - 1
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    for i in range(n):
+    for i in range(start, stop):
         a, b, count = a_indptr[i], b_indptr[i], 0
         while a < a_indptr[i + 1] or b < b_indptr[i + 1]:
             first_a = a_indices[a] if a < a_indptr[i + 1] else n
@@ -92,35 +154,39 @@ def _union_lengths(a_indptr, a_indices, b_indptr, b_indices):
             a += first_a <= first_b
             b += first_b <= first_a
             count += 1
-        indptr[i + 1] = indptr[i] + count
-    return indptr
+        indptr[i + 1] = count
 
 
 @njit(nogil=True, cache=True)
 def _merge(
-    a_indptr, a_indices, a_place, b_indptr, b_indices, b_place, indptr, other, a_at, b_at
+    start, stop, a_indptr, a_indices, b_indptr, b_indices, a_value, b_value, indptr, other, out,
+    into, merged,
 ):  # fmt: skip
     n = a_indptr.shape[0] - 1
-    for i in range(n):
+    nothing = a_value.dtype.type(0)
+    for i in range(start, stop):
         a, b = a_indptr[i], b_indptr[i]
         for e in range(indptr[i], indptr[i + 1]):
             first_a = a_indices[a] if a < a_indptr[i + 1] else n
             first_b = b_indices[b] if b < b_indptr[i + 1] else n
             other[e] = min(first_a, first_b)
+            there, back = nothing, nothing
             if first_a <= first_b:
-                a_at[e] = a_place[a]
+                there = a_value[a]
                 a += 1
             if first_b <= first_a:
-                b_at[e] = b_place[b]
+                back = b_value[b]
                 b += 1
+            if merged:
+                out[e] = there + back
+            else:
+                out[e], into[e] = there, back
 
 
 def attraction(
     at: np.ndarray,
     point: np.ndarray,
-    pairs: EdgePairs | Edges,
-    out: np.ndarray,
-    into: np.ndarray | None,
+    edges: Edges,
     *,
     omega_norm: float,
     dof: float,
@@ -132,64 +198,71 @@ def attraction(
 
     Parameters
     ----------
-    at : array of shape (m, n)
-        Places of the rows, one array row per coordinate, the height last.
-    point : array of shape (m, N)
+    at : array of shape (n, m)
+        Places of the rows of ``edges``, the height in the last column.
+    point : array of shape (N, m)
         Places of the others; ``at`` itself unless new points are placed among old ones.
-    pairs, out, into
-        Pattern, and p_ij and p_ji on it. Two columns without a drift feel only the sum of both,
-        which may be given as ``out``, ``into`` being None.
+    edges : Edges
     with_cost : bool
         Otherwise the cost is 0; its logarithms take as long as the gradient.
 
     Returns
     -------
-    gradient : array of shape (m, n)
-    cost : array of shape (n,)
+    gradient : array of shape (n, m), in the order of the points
+    cost : array of shape (n,), in the order of the rows
     """
-    m = len(point)
-    cost = np.zeros(at.shape[1])
+    n, m = at.shape
+    order = np.arange(n) if edges.order is None else edges.order
+    cost = np.zeros(n)
     constants = kernel_constants(dof, omega_norm, at.dtype)
-    if m == PLANE and omega_norm == 0:
-        # both coordinates of a point side by side: one look-up for an edge
-        place = np.ascontiguousarray(point.T)
-        own = place if at is point else np.ascontiguousarray(at.T)
-        weight = out if into is None else out + into
-        flat = (own, place, pairs.indptr, pairs.other, weight, constants)
+    if edges.into is None:
+        pairs = np.complex64 if at.dtype == np.float32 else np.complex128
+        flat = (at, point, edges.indptr, edges.other, edges.out, constants)
         gradient = np.empty_like(at)
-        run_rows(attract_in_plane, at.shape[1], n_threads, *flat, gradient)
+        packed = point.view(pairs)[:, 0]
+        run_rows(attract_in_plane, n, n_threads, *flat, packed, order, gradient)
         if with_cost:
-            run_rows(cost_in_plane, at.shape[1], n_threads, *flat, cost)
+            run_rows(cost_in_plane, n, n_threads, *flat, cost)
         return gradient, cost
     if m < 3:
-        at, point = padded(at.T, at.dtype), padded(point.T, point.dtype)
+        at, point = (np.ascontiguousarray(padded(part, at.dtype).T) for part in (at, point))
     gradient = np.empty_like(at)
-    edges = (at, point, pairs.indptr, pairs.other, out, into, constants)
-    kernel = attract_kernel_3d if len(point) == 3 else attract_kernel
-    run_rows(kernel(space.forward), at.shape[1], n_threads, *edges, gradient)
+    both = (at, point, edges.indptr, edges.other, edges.out, edges.into, constants)
+    kernel = attract_kernel_3d if point.shape[1] == 3 else attract_kernel
+    run_rows(kernel(space.forward), n, n_threads, *both, order, gradient)
     if with_cost:
-        run_rows(cost_kernel(space.forward), at.shape[1], n_threads, *edges, cost)
-    return gradient if len(at) == m else gradient[[*range(m - 1), 2]], cost
+        run_rows(cost_kernel(space.forward), n, n_threads, *both, cost)
+    return gradient if at.shape[1] == m else gradient[:, [*range(m - 1), 2]], cost
 
 
 # Reductions may be reordered for speed only in a loop that stores nothing: where a loop stores,
 # the compiler keeps a second version of it for arrays that might overlap, which one runs depends
 # on where they lie in memory, and the two differ in the last bits.
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
-def attract_in_plane(start, stop, at, point, indptr, other, weight, constants, gradient):
+def attract_in_plane(
+    start, stop, at, point, indptr, other, weight, constants, packed, order, gradient
+):  # fmt: skip
     """The gradient of a map of two columns without a drift: F = d, whatever the space."""
     _, inverse_dof, power, one = constants
     scale = (power + power) * inverse_dof
+    near = np.empty(0, dtype=packed.dtype)  # the others of a row, side by side
+    place = near.view(at.dtype)
     for i in range(start, stop):
+        first, count = indptr[i], indptr[i + 1] - indptr[i]
+        if count > near.shape[0]:
+            near = np.empty(2 * count, dtype=packed.dtype)
+            place = near.view(at.dtype)
+        for e in range(count):
+            near[e] = packed[other[first + e]]
         x, y = at[i, 0], at[i, 1]
         gx = gy = one - one
-        for e in range(indptr[i], indptr[i + 1]):
-            dx, dy = x - point[other[e], 0], y - point[other[e], 1]
-            pull = weight[e] / (one + (dx * dx + dy * dy) * inverse_dof)
+        for e in range(count):
+            dx, dy = x - place[2 * e], y - place[2 * e + 1]
+            pull = weight[first + e] / (one + (dx * dx + dy * dy) * inverse_dof)
             gx += pull * dx
             gy += pull * dy
-        gradient[0, i] = scale * gx
-        gradient[1, i] = scale * gy
+        gradient[order[i], 0] = scale * gx
+        gradient[order[i], 1] = scale * gy
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -212,16 +285,15 @@ def attract_kernel_3d(forward):
     @njit(
         nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}
     )
-    def attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
+    def attract(start, stop, at, point, indptr, other, out, into, constants, order, gradient):
         omega, inverse_dof, power, one = constants
-        px, py, pz = point[0], point[1], point[2]
         scale = (power + power) * inverse_dof
         for i in range(start, stop):
-            x, y, z = at[0, i], at[1, i], at[2, i]
+            x, y, z = at[i, 0], at[i, 1], at[i, 2]
             gx = gy = gz = up = one - one
             for e in range(indptr[i], indptr[i + 1]):
                 j = other[e]
-                dx, dy, rise = x - px[j], y - py[j], z - pz[j]
+                dx, dy, rise = x - point[j, 0], y - point[j, 1], z - point[j, 2]
                 d = np.sqrt(dx * dx + dy * dy + rise * rise)
                 there, along_out, up_out = forward(d, -rise, omega)
                 back, along_in, up_in = forward(d, rise, omega)
@@ -232,9 +304,9 @@ def attract_kernel_3d(forward):
                 gy += along * dy
                 gz += along * rise
                 up += pull_in * up_in - pull_out * up_out
-            gradient[0, i] = scale * gx
-            gradient[1, i] = scale * gy
-            gradient[2, i] = scale * (gz + omega * up)
+            gradient[order[i], 0] = scale * gx
+            gradient[order[i], 1] = scale * gy
+            gradient[order[i], 2] = scale * (gz + omega * up)
 
     return attract
 
@@ -244,28 +316,28 @@ def attract_kernel(forward):
     """The same in any dimension."""
 
     @njit(nogil=True, cache=True, error_model="numpy")
-    def attract(start, stop, at, point, indptr, other, out, into, constants, gradient):
-        m = point.shape[0]
+    def attract(start, stop, at, point, indptr, other, out, into, constants, order, gradient):
+        m = point.shape[1]
         omega, inverse_dof, power, one = constants
         scale = (power + power) * inverse_dof
         for i in range(start, stop):
-            for c in range(m):
-                gradient[c, i] = 0
+            own = gradient[order[i]]
+            own[:] = 0
             for e in range(indptr[i], indptr[i + 1]):
                 j = other[e]
                 square = one - one
                 for c in range(m):
-                    square += (at[c, i] - point[c, j]) ** 2
+                    square += (at[i, c] - point[j, c]) ** 2
                 d = np.sqrt(square)
-                rise = at[m - 1, i] - point[m - 1, j]
+                rise = at[i, m - 1] - point[j, m - 1]
                 there, along_out, up_out = forward(d, -rise, omega)
                 back, along_in, up_in = forward(d, rise, omega)
                 pull_out = out[e] * there / (one + there * there * inverse_dof)
                 pull_in = into[e] * back / (one + back * back * inverse_dof)
                 along = scale * (pull_out * along_out + pull_in * along_in) / (d + TINY * one)
                 for c in range(m):
-                    gradient[c, i] += along * (at[c, i] - point[c, j])
-                gradient[m - 1, i] += scale * omega * (pull_in * up_in - pull_out * up_out)
+                    own[c] += along * (at[i, c] - point[j, c])
+                own[m - 1] += scale * omega * (pull_in * up_in - pull_out * up_out)
 
     return attract
 
@@ -276,22 +348,37 @@ def cost_kernel(forward):
 
     @njit(nogil=True, cache=True, error_model="numpy")
     def sum_cost(start, stop, at, point, indptr, other, out, into, constants, cost):
-        m = point.shape[0]
+        m = point.shape[1]
         omega, inverse_dof, power, _ = constants
         for i in range(start, stop):
             total = 0.0
             for e in range(indptr[i], indptr[i + 1]):
                 square = 0.0
                 for c in range(m):
-                    square += (at[c, i] - point[c, other[e]]) ** 2
+                    square += (at[i, c] - point[other[e], c]) ** 2
                 d = np.sqrt(square)
-                rise = at[m - 1, i] - point[m - 1, other[e]]
+                rise = at[i, m - 1] - point[other[e], m - 1]
                 there, back = forward(d, -rise, omega)[0], forward(d, rise, omega)[0]
                 total += out[e] * np.log1p(there * there * inverse_dof)
                 total += into[e] * np.log1p(back * back * inverse_dof)
             cost[i] = power * total
 
     return sum_cost
+
+
+@njit(nogil=True, cache=True)
+def _placed(start, stop, position, order, out):
+    """Rows in their order, in another precision."""
+    for i in range(start, stop):
+        for c in range(position.shape[1]):
+            out[i, c] = position[order[i], c]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _whole_gradient(start, stop, pull, push, factor, Z, out):
+    for i in range(start, stop):
+        for c in range(out.shape[1]):
+            out[i, c] = WHOLE_SHARE * (factor * np.float64(pull[i, c]) + push[c, i] / Z)
 
 
 # Rows near each other in the map lie near each other in memory: most of a row's neighbours are then
@@ -325,42 +412,6 @@ class HeldAffinities:
 def print_of(P) -> tuple[float, float]:
     """Two sums by which a change of values is noticed."""
     return float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
-
-
-class Edges(NamedTuple):
-    """Edges as attraction reads them; row r is point ``order[r]``, or r if order is None."""
-
-    indptr: np.ndarray
-    other: np.ndarray
-    out: np.ndarray
-    into: np.ndarray | None
-    order: np.ndarray | None
-    entropy: float  # Σ p ln p
-
-    def sorted_by(self, position: np.ndarray, n_threads: int) -> Edges:
-        """The same, rows along a curve through the first two columns of a layout."""
-        order = _along_curve(position)
-        if order is None:
-            return self
-        n = len(order)
-        place = np.empty(n, dtype=np.uint32)
-        place[order] = np.arange(n, dtype=np.uint32)
-        source, name = order, place
-        if self.order is not None:
-            source, name = np.empty(n, dtype=np.int64), place[self.order]
-            source[self.order] = np.arange(n)
-            source = source[order]
-        indptr = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.diff(self.indptr)[source], out=indptr[1:])
-        out = np.empty_like(self.out)
-        run_rows(_move, n, n_threads, self.indptr, self.out, source, indptr, out)
-        into = None
-        if self.into is not None:
-            into = np.empty_like(self.into)
-            run_rows(_move, n, n_threads, self.indptr, self.into, source, indptr, into)
-        other = np.empty_like(self.other)
-        run_rows(_move_named, n, n_threads, self.indptr, self.other, name, source, indptr, other)
-        return Edges(indptr, other, out, into, order, self.entropy)
 
 
 @njit(nogil=True, cache=True)
@@ -411,7 +462,6 @@ EXACT_BELOW = 1000
 # More than three dimensions have no tree; beyond this size a step would take seconds.
 EXACT_UP_TO = 20_000
 TREE_DIMENSIONS = 3
-PLANE = 2
 # From this many points on, by number of columns, "auto" takes the grid. Milliseconds of one
 # processor, grid and tree, on exaggerated and on final layouts of fits to blobs. One column:
 # 2000 points (drawn from 5000) 0.3, 0.4 and 0.4, 0.5; 5000 points 0.6, 1.0 and 0.6, 1.4; 50,000
@@ -427,13 +477,12 @@ GRID_NODES_PER_POINT = 60
 # Of two columns the tree is built in the plane, where θ = 0.5 erred by 0.54 % on one of sixteen
 # layouts of fits; 0.4 by 0.01 %, in one and a half times the time.
 PLANE_THETA_SHARE = 0.8
+# From twice as many points on, a loss that need not be exact is that of so many.
+SAMPLED_ROWS = 20_000
 # A grid that was asked for may be slow, but must fit into memory: half a gigabyte.
 MAX_GRID_NODES = 2**25
 # Affinities sum to 1, and exaggerated ones to more.
 EXAGGERATED = 1.01
-# openTSNE's step is a quarter of the gradient of L, and half of it where single points are
-# placed among fixed ones; learning rates mean what they mean there.
-WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
 
 
 def check_dof(dof) -> float:
@@ -535,9 +584,10 @@ class FinslerGradient:
         self.forget_edges()
 
     def forget_edges(self) -> None:
-        """Free the memory of edges and kernels; the next call makes them again."""
-        self._kept: tuple = (None, None, None)
-        self._edges_kept: Edges | None = None
+        """Free the memory of edges, kernels and a tree; the next call makes them again."""
+        self._kept: tuple = (None, None, None, None)
+        self._sample: Edges | None = None
+        self._tree: tuple = (None, None)
         self._steps = 0
         self._kernels = KernelStore()
 
@@ -571,27 +621,23 @@ class FinslerGradient:
         dtype = np.float64 if method == "exact" else np.float32
 
         held = P if isinstance(P, HeldAffinities) else HeldAffinities(P)
-        edges = self._edges(held, fixed, position if partial else None, dtype, n_threads)
-
-        point = np.ascontiguousarray(fixed.T, dtype=dtype)
-        at = np.ascontiguousarray(position.T, dtype=dtype) if partial else point
+        edges = self._edges(held, fixed, partial, dtype, n_threads)
         kernel = {"omega_norm": self.omega_norm, "dof": dof, "space": self.space}
-        stored = point if edges.order is None else point[:, edges.order]
+        point = self._stored(fixed, edges, dtype, n_threads)
         pull, cost = attraction(
-            at if partial else stored, stored, edges, edges.out, edges.into, **kernel,
+            position.astype(dtype, order="C") if partial else point, point, edges, **kernel,
             with_cost=should_eval_error, n_threads=n_threads,
         )  # fmt: skip
-        if edges.order is not None:
-            pull, moved = np.empty_like(pull), pull
-            pull[:, edges.order] = moved
-        targets = at if partial else None
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
             settings = {**(fft_params or {}), "tight": held.factor * held.print[0] > EXAGGERATED}
             plan = self._affordable(plan_grid(whole, **kernel, **settings), len(position))
         if method == "exact":
-            value, push = exact_repulsion(point, **kernel, targets=targets, n_threads=n_threads)
+            rows, among = (np.ascontiguousarray(p.T, dtype=dtype) for p in (position, fixed))
+            value, push = exact_repulsion(
+                among, **kernel, targets=rows if partial else None, n_threads=n_threads
+            )
         elif plan is not None:
             value, push = grid_repulsion(
                 whole, plan, **kernel, store=self._kernels, n_threads=n_threads
@@ -599,18 +645,50 @@ class FinslerGradient:
         else:
             method = "bh"
             theta = 0.5 if bh_params is None else bh_params["theta"]
-            value, push = _by_tree(point, targets, kernel, theta, n_threads)
+            tree = self._tree_of(fixed) if partial else build_octree(padded(fixed, np.float32))
+            targets = position if partial else None
+            value, push = _by_tree(tree, position.shape[1], targets, kernel, theta, n_threads)
 
         self.used[method] += 1
 
-        value = value.astype(np.float64)
+        value = value.astype(np.float64, copy=False)
         Z = value if partial else 0.5 * value.sum()
-        share = PARTIAL_SHARE if partial else WHOLE_SHARE
-        gradient = (share * (held.factor * pull.astype(np.float64) + push / Z)).T
+        if partial:
+            gradient = PARTIAL_SHARE * (held.factor * pull.astype(np.float64) + (push / Z).T)
+        else:
+            gradient = np.empty(position.shape)
+            sums = pull, push, held.factor, Z
+            run_light_rows(_whole_gradient, len(position), n_threads, *sums, gradient)
         error = 0.0
         if should_eval_error:
             error = _divergence(held, edges.entropy, cost, Z, partial)
-        return error, np.ascontiguousarray(gradient)
+        return error, gradient
+
+    def sampled_divergence(self, position, held, dof, theta: float = 0.5, n_jobs=1) -> float:
+        """The divergence but for a constant, from some rows and the pairs among them."""
+        n_threads = resolve_n_jobs(n_jobs)
+        edges = self._edges(held, position, False, np.float32, n_threads)
+        rows = np.arange(0, len(position), len(position) // SAMPLED_ROWS)
+        if self._sample is None:
+            self._sample = edges.some(rows)
+        kernel: dict[str, Any] = {"omega_norm": self.omega_norm, "space": self.space}
+        kernel["dof"] = check_dof(dof)
+        point = self._stored(position, edges, np.float32, n_threads)
+        _, cost = attraction(
+            point[rows], point, self._sample, **kernel, with_cost=True, n_threads=n_threads
+        )
+        tree = build_octree(padded(point[rows], np.float32))
+        value, _ = _by_tree(tree, position.shape[1], None, kernel, theta, n_threads)
+        mean = 0.5 * len(position) * float(cost.mean())
+        return mean + held.print[0] * float(np.log(value.sum(dtype=np.float64)))
+
+    def _stored(self, position, edges: Edges, dtype, n_threads) -> np.ndarray:
+        """Positions in the order of the edges."""
+        if edges.order is None:
+            return np.ascontiguousarray(position, dtype=dtype)
+        stored = np.empty(position.shape, dtype=dtype)
+        run_light_rows(_placed, len(position), n_threads, position, edges.order, stored)
+        return stored
 
     def _affordable(self, plan: GridPlan | None, n_samples: int) -> GridPlan | None:
         """The plan, unless it is too large: a grid covers also what is empty."""
@@ -619,47 +697,43 @@ class FinslerGradient:
             most = min(most, GRID_NODES_PER_POINT * n_samples)
         return None if plan is None or plan.size > most else plan
 
-    def _edges(self, held: HeldAffinities, fixed, new, dtype, n_threads) -> Edges:
+    def _edges(self, held: HeldAffinities, fixed, partial: bool, dtype, n_threads) -> Edges:
         """Edges of P, kept as long as its pattern and its values have not changed.
 
         openTSNE multiplies a P that is not held in place while it exaggerates.
         """
         P = held.P
-        name = (*held.print, dtype, new is not None)
-        indices, indptr, known = self._kept
-        edges = self._edges_kept
-        if edges is None or indices is not P.indices or indptr is not P.indptr or known != name:
-            edges = self._edges_kept = None  # not both at once
-            pairs = edge_pairs(P) if new is None else edge_pairs_to_new(P, len(fixed))
-            edges = _read(pairs, P.data, dtype, self._in_plane(fixed))
-            self._kept, self._steps = (P.indices, P.indptr, name), 0
-        self._edges_kept = edges
-        if new is None and len(fixed) >= SORT_FROM and self._steps in (0, *SORT_AFTER):
-            self._edges_kept = edges = edges.sorted_by(fixed, n_threads)
+        name = (*held.print, dtype, partial)
+        indices, indptr, known, edges = self._kept
+        if indices is not P.indices or indptr is not P.indptr or known != name:
+            self.forget_edges()
+            if partial:
+                edges = edges_to_new(P, len(fixed), dtype)
+            else:
+                merged = fixed.shape[1] == PLANE and self.omega_norm == 0
+                edges = edges_of(P, dtype, merged=merged, n_threads=n_threads)
+            self._kept = (P.indices, P.indptr, name, edges)
+        if not partial and len(fixed) >= SORT_FROM and self._steps in (0, *SORT_AFTER):
+            edges.sort_by(fixed, n_threads)
+            self._sample = None
         self._steps += 1
         return edges
 
-    def _in_plane(self, position) -> bool:
-        return position.shape[1] == PLANE and self.omega_norm == 0
+    def _tree_of(self, fixed):
+        """The tree over points that stay where they are, while new ones are placed."""
+        name = (fixed.shape, float(fixed.sum()), float(np.einsum("nc,nc->", fixed, fixed)))
+        known, tree = self._tree
+        if known != name:
+            tree = build_octree(padded(fixed, np.float32))
+            self._tree = name, tree
+        return tree
 
 
-def _read(pairs: EdgePairs, data, dtype, in_plane: bool) -> Edges:
-    out, into = pairs.values(data, dtype)
-    if in_plane:
-        out += into
-    positive = data[data > 0]
-    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
-    entropy = float(np.einsum("i,i->", positive, np.log(positive)))
-    return Edges(pairs.indptr, pairs.other, out, None if in_plane else into, None, entropy)
-
-
-def _by_tree(point, targets, kernel, theta, n_threads):
-    m = len(point)
-    tree = build_octree(padded(point.T, np.float32))
+def _by_tree(tree: Octree, m: int, targets, kernel, theta, n_threads):
     if m == PLANE:
         theta = PLANE_THETA_SHARE * theta
     if targets is not None:
-        targets = padded(targets.T, np.float32)
+        targets = padded(targets, np.float32)
     value, force = tree_repulsion(tree, **kernel, theta=theta, targets=targets, n_threads=n_threads)
     return value, force[[*range(m - 1), 2]]
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numba import njit
 from openTSNE import initialization as upstream
 from openTSNE.tsne import (
     OptimizationInterrupt,
@@ -28,7 +29,7 @@ from sklearn.utils import check_random_state
 from tqdm.auto import tqdm
 
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread
+from finsler_ext._threads import one_blas_thread, resolve_n_jobs, run_light_rows
 from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
 from finsler_ext.height.acts import (
@@ -44,7 +45,7 @@ from finsler_ext.height.axis import rotation_onto_last, turned
 from finsler_ext.height.pins import keep_pins, on_pins
 from finsler_ext.height.start import spectral_map
 from finsler_ext.schema import NONE, array, saved
-from finsler_ext.tsne.gradient import FinslerGradient, HeldAffinities
+from finsler_ext.tsne.gradient import SAMPLED_ROWS, FinslerGradient, HeldAffinities
 from finsler_ext.validation import check_start, large_offset
 
 # The second act: its iterations, at most those of the last phase, are so many, and as many more for
@@ -103,6 +104,7 @@ class TsneActs:
         self.embedding = build(self.start, omega_norm)
         self.graph = self.embedding.affinities.P
         self.pull = partial(edge_pull, dof=self.embedding.gradient_descent_params["dof"])
+        self.n_threads = resolve_n_jobs(self.embedding.gradient_descent_params["n_jobs"])
         self.moves = any(phase.n_iter > 0 for phase in phases)
         self.held = _held(self.graph, self._gradient)
 
@@ -112,7 +114,7 @@ class TsneActs:
 
     def forget_edges(self) -> None:
         """Once nothing moves any more."""
-        _forget_edges(self._gradient)
+        forget_edges(self._gradient)
 
     def settle(self) -> FirstAct:
         """The map alone, without a drift."""
@@ -122,7 +124,7 @@ class TsneActs:
             moving, stopped = _run(moving, self.phases, self.pins)
         finally:
             self.embedding[:, :-1] = moving
-            _forget_edges(gradient)
+            forget_edges(gradient)
         return FirstAct(np.array(self.embedding), stopped=stopped)
 
     def release(self, position, omega_norm, *, share):
@@ -159,6 +161,13 @@ class TsneActs:
             return value, slope @ rotation
 
         return objective
+
+    def rise_loss(self, position, omega_norm) -> float:
+        if len(position) < 2 * SAMPLED_ROWS or not isinstance(self._gradient, FinslerGradient):
+            return self._divergence(position)[0]
+        params = self.embedding.gradient_descent_params
+        given = params["dof"], params["theta"], params["n_jobs"]
+        return self._gradient.sampled_divergence(np.asarray(position), self.held, *given)
 
     def _divergence(self, position) -> tuple[float, np.ndarray]:
         """KL divergence and its gradient, which is four times openTSNE's."""
@@ -369,7 +378,28 @@ class FinslerDescent(gradient_descent):
     """
 
     def __call__(
-        self, embedding, P, n_iter, objective_function, exaggeration=None, verbose=False, **params
+        self,
+        embedding,
+        P,
+        n_iter,
+        objective_function,
+        learning_rate,
+        momentum=0.8,
+        exaggeration=None,
+        dof=1,
+        min_gain=0.01,
+        max_grad_norm=None,
+        max_step_norm=5,
+        theta=0.5,
+        n_interpolation_points=3,
+        min_num_intervals=50,
+        ints_in_interval=1,
+        reference_embedding=None,
+        n_jobs=1,
+        use_callbacks=False,
+        callbacks=None,
+        callbacks_every_iters=50,
+        verbose=False,
     ):
         if objective_function in (kl_divergence_bh, kl_divergence_fft):
             raise ValueError(
@@ -377,27 +407,98 @@ class FinslerDescent(gradient_descent):
                 "Pass a finsler_ext.tsne.gradient.FinslerGradient, or set the method in "
                 "FinslerTSNE(negative_gradient_method=…)."
             )
-        held = _held(P, objective_function)
-        kept = None if held is not P or exaggeration in (None, 1) else P.data.copy()
+        factor = 1 if exaggeration is None else exaggeration
+        objective, held = objective_function, _held(P, objective_function)
+        kept = P.data.copy() if held is P and factor != 1 else None
+        settings = {
+            "dof": dof,
+            "bh_params": {"theta": theta},
+            "fft_params": {
+                "n_interpolation_points": n_interpolation_points,
+                "min_num_intervals": min_num_intervals,
+                "ints_in_interval": ints_in_interval,
+            },
+            "reference_embedding": reference_embedding,
+            "n_jobs": n_jobs,
+        }
+        limits = (np.inf if norm is None else norm for norm in (max_grad_norm, max_step_norm))
+        rates = momentum, float(learning_rate), min_gain, *limits
+        position = np.asarray(embedding)
+        start = np.zeros(position.shape), np.ones(position.shape)
+        self.update, self.gains = (
+            np.array(fresh if known is None else known)
+            for known, fresh in zip((self.update, self.gains), start, strict=True)
+        )
+        callbacks = list(callbacks or ()) if use_callbacks else []
         bar = tqdm(total=n_iter, disable=not verbose, desc=_title(exaggeration))
+        if verbose:
+            objective = _Watched(objective, bar, factor)
         try:
-            return super().__call__(
-                embedding,
-                held,
-                n_iter,
-                _Watched(objective_function, bar, exaggeration or 1) if verbose
-                else objective_function,
-                exaggeration=exaggeration,
-                verbose=False,
-                **params,
-            )  # fmt: skip
-        except OptimizationInterrupt as stop:
-            stop.final_embedding.kl_divergence = stop.error
-            raise
+            if factor != 1:
+                held *= factor
+            for callback in callbacks:
+                getattr(callback, "optimization_about_to_start", lambda: None)()
+            for done in range(1, n_iter + 1):
+                due = bool(callbacks) and done % callbacks_every_iters == 0
+                error, gradient = objective(embedding, held, should_eval_error=due, **settings)
+                if due:
+                    error = error / factor - np.log(factor)
+                    if any(callback(done, error, embedding) for callback in callbacks):
+                        embedding.kl_divergence = error
+                        raise OptimizationInterrupt(error=error, final_embedding=embedding)
+                moving = position, np.asarray(gradient), self.update, self.gains
+                run_light_rows(_step, len(position), n_jobs, *moving, *rates)
+                if reference_embedding is None:
+                    _centre(position)
+            if kept is not None:
+                P.data[:] = kept
+            elif factor != 1:
+                held /= factor
+            error, _ = objective(embedding, held, should_eval_error=True, **settings)
+            return error, embedding
         finally:
             bar.close()
             if kept is not None:
                 P.data[:] = kept
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _step(
+    start, stop, position, gradient, update, gains, momentum, rate, min_gain, steepest, longest
+):  # fmt: skip
+    """Descend by momentum and gains; gradients and steps of a row are no longer than given."""
+    m = position.shape[1]
+    for i in range(start, stop):
+        square = 0.0
+        for c in range(m):
+            square += gradient[i, c] ** 2
+        least = min(1.0, steepest / (np.sqrt(square) + 1e-6))
+        square = 0.0
+        for c in range(m):
+            slope = gradient[i, c] * least if least < 1.0 else gradient[i, c]
+            if np.sign(update[i, c]) != np.sign(slope):
+                gains[i, c] += 0.2
+            else:
+                gains[i, c] = gains[i, c] * 0.8 + min_gain
+            update[i, c] = momentum * update[i, c] - rate * gains[i, c] * slope
+            square += update[i, c] ** 2
+        norm = np.sqrt(square)
+        for c in range(m):
+            if norm > longest:
+                update[i, c] = update[i, c] / norm * longest
+            position[i, c] += update[i, c]
+
+
+@njit(nogil=True, cache=True)
+def _centre(position):
+    n, m = position.shape
+    for c in range(m):
+        mean = 0.0
+        for i in range(n):
+            mean += position[i, c]
+        mean /= n
+        for i in range(n):
+            position[i, c] -= mean
 
 
 def _innermost(objective):
@@ -411,7 +512,7 @@ def _held(P, objective):
     return HeldAffinities(P) if isinstance(_innermost(objective), FinslerGradient) else P
 
 
-def _forget_edges(objective) -> None:
+def forget_edges(objective) -> None:
     objective = _innermost(objective)
     if isinstance(objective, FinslerGradient):
         objective.forget_edges()

@@ -181,7 +181,7 @@ class GroupedIndex(KNNIndex):
         if self.verbose:
             recall = sampled_recall(ExactIndex(self.metric), self.data, found.distances)
             print(f"Neighbours: {self.index.name}, recall {recall:.3f} on a sample")
-        return found.indices[:, 1:].astype(np.int64), found.distances[:, 1:].copy()
+        return found.indices[:, 1:].copy(), found.distances[:, 1:].copy()
 
     def query(self, query, k):
         found = self.index.query(np.asarray(query), k)

@@ -92,6 +92,7 @@ class UmapActs:
         self.descent, self.start = descent, np.asarray(start, dtype=np.float32)
         self.keep_epochs, self.callback, self.progress = keep_epochs, callback, progress
         self.graph, self.moves = descent.graph, descent.n_epochs > 0
+        self.n_threads = descent.n_threads
         self.pull = partial(attraction, a=descent.shape.a, b=descent.shape.b)
         self.kept: dict[int, np.ndarray] = {}
 
@@ -104,7 +105,7 @@ class UmapActs:
             rates=(1.0, 0.0),
             rate_until=release,
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         return FirstAct(position, dict(self.kept))
 
@@ -120,7 +121,7 @@ class UmapActs:
             omega_norm=omega_norm,
             rates=(map_rate / begin, height_rate / begin),
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         return centred(position, self.pins)
 
@@ -132,7 +133,7 @@ class UmapActs:
             omega_norm=omega_norm,
             rate_until=first,
             fixed=self.fixed,
-            after_epoch=self._after_epoch,
+            after_epoch=self._after_epoch if self._is_watched else None,
         )
         if first == self.descent.n_epochs:
             return centred(position, self.pins)
@@ -146,6 +147,9 @@ class UmapActs:
             n_threads=self.descent.n_threads,
             **self.descent.shape._asdict(),
         )
+
+    def rise_loss(self, position, omega_norm) -> float:
+        return self.axis_loss(position, omega_norm)(np.eye(position.shape[1])[-1])[0]
 
     def axis_loss(self, position, omega_norm) -> AxisLoss:
         return AxisLoss(
@@ -170,6 +174,11 @@ class UmapActs:
     @property
     def _first_epochs(self) -> int:
         return int(FIRST_ACT * self.descent.n_epochs)
+
+    @property
+    def _is_watched(self) -> bool:
+        last = self.descent.n_epochs
+        return self.callback is not None or any(0 < e < last for e in self.keep_epochs)
 
     def _after_epoch(self, epoch, position):
         if epoch in self.keep_epochs:

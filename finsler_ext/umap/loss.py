@@ -25,12 +25,13 @@ from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.schema import number, saved
 from finsler_ext.umap.kernels import (
     _GOLDEN,
+    FORCE_LIMIT,
+    HIGHEST_OCTAVE,
+    LOWEST_OCTAVE,
     LossShape,
-    force_table,
-    look_up,
+    attraction,
     mix,
-    potential_at,
-    potential_table,
+    repulsion,
 )
 
 # Partners that every point draws: all others if they are as few, and fewer from MANY_PAIRS on.
@@ -226,3 +227,91 @@ def sum_kernel(forward):
                     sums[block, 2 + c] += w * slope * omega * step[c]
 
     return sum_blocks
+
+
+# Forces and potentials as tables that are addressed by the leading bits of a float32.
+
+# F from 2^-16 to 2^16, 2^6 cells per octave, linear in each cell (relative error below 1e-4).
+_CELL_BITS, _MANTISSA_BITS, _EXPONENT_BIAS = 6, 23, 127
+_SHIFT = _MANTISSA_BITS - _CELL_BITS
+_FIRST_CELL = (LOWEST_OCTAVE + _EXPONENT_BIAS) << _CELL_BITS
+_N_CELLS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << _CELL_BITS
+_FRACTION_MASK = (1 << _SHIFT) - 1
+_FRACTION_UNIT = np.float32(1.0 / (1 << _SHIFT))
+
+
+def force_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
+    """Value and increment per cell of the attraction (columns 0, 1) and repulsion (2, 3)."""
+    nodes = _nodes()
+    table = np.empty((_N_CELLS, 4), dtype=np.float32)
+    for column, force in (
+        (0, attraction(nodes, a, b)),
+        (2, repulsion_strength * repulsion(nodes, a, b)),
+    ):
+        force = np.minimum(force, FORCE_LIMIT)
+        table[:, column] = force[:-1]
+        table[:, column + 1] = np.diff(force)
+    return table
+
+
+def _nodes() -> np.ndarray:
+    octave = 2.0 ** np.arange(LOWEST_OCTAVE, HIGHEST_OCTAVE)
+    within = 1.0 + np.arange(1 << _CELL_BITS) / (1 << _CELL_BITS)
+    return np.append((octave[:, None] * within).ravel(), 2.0**HIGHEST_OCTAVE)
+
+
+def potential_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
+    """Width of each cell (column 1), and the potentials of the forces at its lower end.
+
+    Column 0 is the attraction's, which rises from 0 at F = 0; column 2 the repulsion's, which
+    falls to 0 at the upper end of the table. Between nodes forces are linear, so the potentials are
+    the integrals of what `look_up` returns.
+    """
+    forces = force_table(a, b, repulsion_strength).astype(np.float64)
+    nodes = _nodes()
+    width = np.diff(nodes)
+    table = np.empty((_N_CELLS, 3))
+    table[:, 1] = width
+    gained = width * (forces[:, 0] + 0.5 * forces[:, 1])
+    below = attraction_cost(nodes[0], a, b)
+    table[:, 0] = below + np.concatenate([[0.0], np.cumsum(gained[:-1])])
+    lost = width * (forces[:, 2] + 0.5 * forces[:, 3])
+    table[:, 2] = np.cumsum(lost[::-1])[::-1]
+    return table
+
+
+def attraction_cost(distance: float, a: float, b: float) -> float:
+    """−ln q(F)."""
+    return float(np.log1p(a * distance ** (2.0 * b)))
+
+
+@njit(inline="always", cache=True)
+def potential_at(potentials, forces, column, distance):
+    """The potential in ``column`` (0: attraction, 2: repulsion) at a positive distance."""
+    bits = np.float32(distance).view(np.int32)
+    cell = (bits >> _SHIFT) - _FIRST_CELL
+    fraction = np.float64(bits & _FRACTION_MASK) * _FRACTION_UNIT
+    if cell < 0:
+        cell = 0
+        fraction = 0.0
+    elif cell >= _N_CELLS:
+        cell = _N_CELLS - 1
+        fraction = 1.0
+    inside = fraction * forces[cell, column] + 0.5 * fraction * fraction * forces[cell, column + 1]
+    inside *= potentials[cell, 1]
+    return potentials[cell, column] + (inside if column == 0 else -inside)
+
+
+@njit(inline="always", cache=True)
+def look_up(table, column, distance):
+    """The force in ``column`` of a force table at a positive float32 distance."""
+    bits = np.float32(distance).view(np.int32)
+    cell = (bits >> _SHIFT) - _FIRST_CELL
+    fraction = np.float32(bits & _FRACTION_MASK) * _FRACTION_UNIT
+    if cell < 0:
+        cell = 0
+        fraction = np.float32(0.0)
+    elif cell >= _N_CELLS:
+        cell = _N_CELLS - 1
+        fraction = np.float32(1.0)
+    return table[cell, column] + fraction * table[cell, column + 1]

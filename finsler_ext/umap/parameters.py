@@ -34,12 +34,12 @@ from finsler_ext.schema import (
     array,
     array_like,
     instance,
+    known_settings,
     listed,
     maybe,
     number,
     one_of,
     part,
-    settings,
     sparse,
     whole,
 )
@@ -122,7 +122,7 @@ FITTED = scores("N") | {
     "loss_": maybe(NONE | part("UmapLoss")),
     "islands_": maybe(part("Islands")),
     "graph_dists_": maybe(NONE),
-    "_fitted_params": maybe(settings(**PARAMETERS)),
+    "_fitted_params": maybe(known_settings(PARAMETERS)),
     "_a": number("(0, inf)"),
     "_b": number("(0, inf)"),
     "_n_neighbors": maybe(whole("[1, n]")),
@@ -171,6 +171,9 @@ def check_fitted(state: dict) -> None:
             raise ValueError("FinslerUMAP._metric_kwds must hold finite numbers")
     if bool(fitted["unique"]) != ("_unique_rows_" in state):
         raise ValueError("FinslerUMAP.unique does not fit its rows")
+    n = state["graph_"].shape[0]
+    if state.get("_n_neighbors", k := min(fitted["n_neighbors"], max(2, n - 1))) != k:
+        raise ValueError("FinslerUMAP._n_neighbors is not that of its parameters")
     curve = fitted["a"], fitted["b"]
     if None in curve:
         curve = find_ab_params(fitted["spread"], fitted["min_dist"])
@@ -222,7 +225,7 @@ def checked_data(model, X, ensure_all_finite, reset=True):
     if reset:
         model._as_fitted = AsFitted() if bits else AsFitted.of(X, model.metric)
     elif model._raw_data is not None:
-        X = as_stored(X, model._raw_data)
+        X = as_stored(X, model._raw_data, pairs=pairs)
     if not bits:
         X = _single(model, X, finite=not pairs and ensure_all_finite)
     return canonical(X, keep_zeros=pairs)

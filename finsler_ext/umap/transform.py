@@ -10,8 +10,10 @@ from numba import njit
 from scipy.spatial import KDTree
 from sklearn.utils import check_array, check_random_state
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import run_rows
 from finsler_ext.directed.digraph import new_edges, new_scales
+from finsler_ext.directed.read import check_row_names
 from finsler_ext.geometry import find_space
 from finsler_ext.height.acts import FREE, NESTED, height_share
 from finsler_ext.height.pins import read_pins
@@ -25,8 +27,9 @@ from finsler_ext.neighbors.transform import (
 )
 from finsler_ext.scales import relative_scale, umap_scales
 from finsler_ext.umap.graph import exact_index
-from finsler_ext.umap.kernels import N_STEPS, LossShape, force_table, look_up, mix
+from finsler_ext.umap.kernels import N_STEPS, LossShape, mix
 from finsler_ext.umap.layout import Rows, loss_shape
+from finsler_ext.umap.loss import force_table, look_up
 from finsler_ext.umap.memberships import new_memberships
 from finsler_ext.umap.parameters import checked_data
 from finsler_ext.validation import UNITLESS
@@ -44,6 +47,7 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
     Rows equal to a training row return what that row was given in fit.
     """
     check_own_data(model, "transform")
+    check_row_names(X, incoming)
     X = checked_data(model, X, ensure_all_finite, reset=False)
     if incoming is not None:
         incoming = _checked_incoming(model, X, incoming)
@@ -75,6 +79,12 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             height=_new_heights(model, new, fixed, found, out, into, local_scale),
             height_share=height_share(model.height_, model.omega_norm_),
         )
+        lost = np.isnan(embedding[new]).any(axis=1)
+        if lost.any():
+            warn(
+                f"{lost.sum()} new rows have no neighbours with a place, the first is row "
+                f"{new[lost.argmax()]}; their places are nan."
+            )
     return embedding
 
 
@@ -254,7 +264,6 @@ def _find(model, rows, training, incoming):
     if model.metric == "precomputed":
         if incoming is None and model._directed_distances:
             refuse_one_way()
-        _check_distances("X", rows)
         if getattr(model, "_digraph", None) is not None:
             return new_edges(rows, rows if incoming is None else incoming)
         return precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
@@ -274,14 +283,7 @@ def _checked_incoming(model, X, incoming):
             f"incoming must have the shape of X, {X.shape}, and be sparse where X is; got shape "
             f"{incoming.shape}."
         )
-    _check_distances("incoming", incoming)
     return incoming
-
-
-def _check_distances(name, D):
-    values = D.data if scipy.sparse.issparse(D) else D
-    if values.size and (np.isnan(values).any() or values.min() < 0):
-        raise ValueError(f"{name}: distances must be neither negative nor NaN.")
 
 
 def _new_scale(model, local_scale, n_rows):

@@ -26,7 +26,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -338,7 +338,8 @@ def work(name: str, path: str, first: int, stride: int) -> None:
             print(f"{number} begun", flush=True)
             Path(file.name).write_bytes(mutation.content)
             signal.alarm(PATIENCE)
-            found = outcome(file.name, new, keywords, expected)
+            with redirect_stdout(io.StringIO()):  # verbose may be turned on
+                found = outcome(file.name, new, keywords, expected)
             signal.alarm(0)
             said = (mutation.where, mutation.what, mutation.hostile, found)
             print(f"{number} {json.dumps(said)}", flush=True)

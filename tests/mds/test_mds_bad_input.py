@@ -33,7 +33,7 @@ def spoiled(at, value):
     [
         (np.ones((4, 5)), {}, "square"),
         (np.ones((2, 2)), {}, "at least 3 points"),
-        (spoiled((0, 1), -2.0), {}, r"D\[0, 1\] = -2"),
+        (spoiled((0, 1), -2.0), {}, r"got -2 at \[0, 1\]"),
         (np.zeros((5, 5)), {}, "All dissimilarities are 0"),
         (np.full((5, 5), np.nan), {}, "no known distance"),
         (np.full((5, 5), np.inf), {}, "no known distance"),

@@ -1,5 +1,7 @@
 """FinslerMDS: directed data of all kinds, weights, metrics."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -143,3 +145,12 @@ def test_edges_of_an_acyclic_graph_lead_downhill(omega_norm):
     source, target = graph.tocoo().coords
     for order in (model.embedding_[:, -1], model.potential_):
         assert np.nanmean(order[source] > order[target]) > 0.9
+
+
+def test_a_tournament_is_a_graph():
+    """Every pair has an edge, one way: nothing is left to favour, and paths lead back."""
+    wins = np.triu(np.ones((12, 12)), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = FinslerMDS(metric="precomputed", random_state=0).fit(scipy.sparse.csr_array(wins))
+    assert (np.diff(model.embedding_[:, -1]) < 0).all()

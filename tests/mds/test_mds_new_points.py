@@ -47,7 +47,7 @@ def test_new_points_by_given_distances():
     with pytest.raises(ValueError, match="incoming must have the shape"):
         model.transform(D[100:, :100], incoming=D[:100, 100:])
     one_lost = np.where(np.arange(2)[:, None] == 1, np.inf, D[100:102, :100])
-    with pytest.raises(ValueError, match="New point 1 has no finite"):
+    with pytest.raises(ValueError, match="New point 1 has no known distance"):
         model.transform(one_lost, incoming=unknown[:2])
 
 

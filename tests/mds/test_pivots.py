@@ -143,7 +143,7 @@ def test_new_nodes_of_a_large_graph(large):
     with pytest.raises(ValueError, match="sparse"):
         model.transform(rows.toarray(), incoming=columns.toarray())
     nothing = scipy.sparse.csr_array((1, graph.shape[0]))
-    with pytest.raises(ValueError, match="no edge"):
+    with pytest.raises(ValueError, match="has no known distance"):
         model.transform(nothing, incoming=nothing)
 
 

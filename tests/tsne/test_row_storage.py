@@ -34,4 +34,4 @@ def test_the_order_of_storage_and_threads_change_no_bit(
             assert np.array_equal(found, expected[1])
             # the costs of the rows are added up in another order
             assert error == pytest.approx(expected[0], rel=1e-6)
-    assert along_curve._edges_kept.order is not None
+    assert along_curve._kept[-1].order is not None

@@ -16,8 +16,8 @@ from finsler_ext.tsne.gradient import (
     attraction,
     check_dof,
     choose_method,
-    edge_pairs,
-    edge_pairs_to_new,
+    edges_of,
+    edges_to_new,
 )
 from finsler_ext.tsne.tree import build_octree, padded, tree_repulsion
 
@@ -94,17 +94,17 @@ def test_reversing_the_affinities_mirrors_the_height():
 
 
 def test_reversing_the_drift_mirrors_the_height():
-    Y = np.random.default_rng(0).normal(size=(3, 40))
-    mirror = np.array([[1], [1], [-1]])
-    pairs = edge_pairs(P := scipy.sparse.csr_matrix(directed_affinities(40)))
-    values = pairs.values(P.data, np.float64)
-    pull, _ = attraction(Y, Y, pairs, *values, omega_norm=0.5, dof=1)
-    flipped = np.ascontiguousarray(Y * mirror)
-    against, _ = attraction(flipped, flipped, pairs, *values, omega_norm=-0.5, dof=1)
+    Y = np.random.default_rng(0).normal(size=(40, 3))
+    mirror = np.array([1, 1, -1])
+    edges = edges_of(scipy.sparse.csr_matrix(directed_affinities(40)), np.float64)
+    pull, _ = attraction(Y, Y, edges, omega_norm=0.5, dof=1)
+    flipped = Y * mirror
+    against, _ = attraction(flipped, flipped, edges, omega_norm=-0.5, dof=1)
     assert against == pytest.approx(pull * mirror, abs=1e-13)
+    Y, flipped = np.ascontiguousarray(Y.T), np.ascontiguousarray(flipped.T)
     _, push = exact_repulsion(Y, omega_norm=0.5, dof=1)
     _, against = exact_repulsion(flipped, omega_norm=-0.5, dof=1)
-    assert against == pytest.approx(push * mirror, abs=1e-13)
+    assert against == pytest.approx(push * mirror[:, None], abs=1e-13)
 
 
 @pytest.mark.parametrize("dof", [1.0, 2.0, 3.0])
@@ -191,15 +191,21 @@ def test_thread_count_does_not_change_a_bit():
         assert np.array_equal(one[1], two[1])
 
 
-def test_edge_pairs_put_both_directions_side_by_side():
+def test_edges_put_both_directions_side_by_side():
     P = scipy.sparse.csr_matrix(directed_affinities(30, share=0.2))
-    pairs = edge_pairs(P)
-    out, into = pairs.values(P.data, np.float64)
     dense = P.toarray()
-    row = np.repeat(np.arange(30), np.diff(pairs.indptr))
-    assert np.array_equal(out, dense[row, pairs.other])
-    assert np.array_equal(into, dense[pairs.other, row])
-    assert len(out) == np.count_nonzero(dense + dense.T)
+    edges = edges_of(P, np.float64)
+    row = np.repeat(np.arange(30), np.diff(edges.indptr))
+    assert np.array_equal(edges.out, dense[row, edges.other])
+    assert np.array_equal(edges.into, dense[edges.other, row])
+    assert len(edges.out) == np.count_nonzero(dense + dense.T)
+    merged = edges_of(P, np.float64, merged=True)
+    assert np.array_equal(merged.out, edges.out + edges.into)
+    unsorted = P[:, ::-1][:, ::-1]
+    unsorted.has_sorted_indices = False
+    assert np.array_equal(edges_of(unsorted, np.float64).out, edges.out)
+    some = edges.some(np.array([4, 9]))
+    assert np.array_equal(some.out, np.concatenate([edges.out[row == 4], edges.out[row == 9]]))
 
 
 def test_exaggeration_in_place_is_noticed():
@@ -245,9 +251,9 @@ def test_new_points_have_an_objective_of_their_own(method):
 
 def test_one_block_of_columns_counts_half_in_each_direction():
     P = scipy.sparse.csr_matrix(np.array([[0.0, 1.0, 3.0]]))
-    out, into = (pairs := edge_pairs_to_new(P, 3)).values(P.data, np.float64)
-    assert list(pairs.other) == [1, 2]
-    assert list(out) == list(into) == [0.5, 1.5]
+    edges = edges_to_new(P, 3, np.float64)
+    assert list(edges.other) == [1, 2]
+    assert list(edges.out) == list(edges.into) == [0.5, 1.5]
 
 
 def test_method_is_chosen_by_size_and_dimension():

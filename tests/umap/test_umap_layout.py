@@ -11,23 +11,24 @@ from scipy.stats import spearmanr
 from finsler_ext.geometry import MATSUMOTO, RANDERS
 from finsler_ext.height.acts import _raised
 from finsler_ext.height.islands import springs_between
+from finsler_ext.umap import kernels
 from finsler_ext.umap.kernels import (
     FORCE_LIMIT,
     MOST_SAMPLED,
-    N_STEPS,
     REPULSION_SOFTENING,
     LossShape,
     UmapDescent,
+    along_curve,
     attraction,
-    edge_sampler,
-    force_table,
-    look_up,
+    pull_at,
+    push_at,
     repulsion,
-    step_kernel,
+    schedule,
     step_share,
 )
 from finsler_ext.umap.layout import UmapActs
-from tests.models import optimize_layout
+from finsler_ext.umap.loss import force_table, look_up
+from tests.models import one_epoch_moves, optimize_layout
 
 A, B = 1.577, 0.895
 PULL = partial(attraction, a=A, b=B)
@@ -55,22 +56,10 @@ def sampled_loss(flat, shape, graph, omega, negatives, a=A, b=B, space=RANDERS):
     return pull - weight * np.log(1 - q_of(F[apart], a, b)).sum()
 
 
-def one_epoch_moves(
-    position, graph, omega, negatives, epoch, both_ways=True, seed=1, space=RANDERS
-):
-    """Sum of the moves of all steps of an epoch, each from the same position."""
-    position = np.ascontiguousarray(position, dtype=np.float32)
-    edges, table = edge_sampler(graph, 500), force_table(A, B)
-    total = np.zeros(position.shape)
-    moved = np.empty_like(position)
-    for step in range(N_STEPS):
-        step_kernel(space.forward, position.shape[1])(
-            0, len(position), position, moved, *edges, table, step, epoch,
-            np.ones(len(position), np.float32), np.float32(1), np.float32(1), np.float32(omega),
-            float(negatives), both_ways, np.uint64(seed),
-        )  # fmt: skip
-        total += moved.astype(float) - position
-    return total
+def epoch_moves(position, graph, omega, negatives, epoch, both_ways=True, space=RANDERS):
+    stored = schedule(graph, 500)
+    given = omega, negatives, epoch
+    return one_epoch_moves(position, stored, A, B, *given, both_ways=both_ways, space=space)
 
 
 def cosine(u, v):
@@ -92,13 +81,17 @@ def test_forces_are_derivatives_of_the_loss(b):
 
 
 @pytest.mark.parametrize("b", [0.4, 0.895, 1.4])
-def test_the_table_is_the_formula(b):
+def test_the_table_and_the_polynomials_are_the_formula(b):
     table = force_table(A, b, repulsion_strength=0.5)
     for F in np.exp(np.random.default_rng(0).uniform(np.log(1e-4), np.log(1e4), 500)):
         expected = min(attraction(F, A, b), FORCE_LIMIT)
         assert look_up(table, 0, np.float32(F)) == pytest.approx(expected, rel=2e-3)
         expected = min(0.5 * repulsion(F, A, b), FORCE_LIMIT)
         assert look_up(table, 2, np.float32(F)) == pytest.approx(expected, rel=2e-3)
+        pull = pull_at(np.float32(F), np.float32(A), np.float32(2 * b))
+        assert pull == pytest.approx(min(attraction(F, A, b), FORCE_LIMIT), rel=1e-4)
+        push = push_at(np.float32(F), np.float32(A), np.float32(2 * b), np.float32(0.5))
+        assert push == pytest.approx(expected, rel=1e-4)
     assert np.isfinite(look_up(table, 0, np.float32(0.0)))
     assert np.isfinite(look_up(table, 2, np.float32(1e30)))
 
@@ -113,7 +106,7 @@ def test_attraction_is_the_exact_gradient_and_conserves_momentum(space, omega, m
     Y = 3 * rng.normal(size=(25, m))
     graph = regular_graph(25, 6, rng)
     graph.data[:] = 1.0  # sampled in every epoch
-    moves = one_epoch_moves(Y, graph, omega, 0, epoch=3, space=space)
+    moves = epoch_moves(Y, graph, omega, 0, epoch=3, space=space)
     loss = partial(sampled_loss, space=space)
     gradient = approx_fprime(Y.ravel(), loss, 1e-6, Y.shape, graph, omega, 0)
     assert -moves == pytest.approx(gradient.reshape(Y.shape), abs=3e-3)
@@ -131,7 +124,7 @@ def test_the_expected_update_is_the_full_gradient(space, omega, m):
     Y = 4.0 * lattice[rng.permutation(len(lattice))[:40]] + rng.normal(size=(40, m)) / 4
     graph = regular_graph(40, 6, rng)
     epochs = range(1, 4001)
-    moves = np.mean([one_epoch_moves(Y, graph, omega, 5, e, space=space) for e in epochs], axis=0)
+    moves = np.mean([epoch_moves(Y, graph, omega, 5, e, space=space) for e in epochs], axis=0)
     loss = partial(sampled_loss, space=space)
     gradient = approx_fprime(Y.ravel(), loss, 1e-6, Y.shape, graph, omega, 5)
     assert cosine(-moves, gradient.reshape(Y.shape)) > 0.99
@@ -146,7 +139,7 @@ def test_one_sided_negatives_are_biased_along_the_drift():
     graph = regular_graph(40, 6, rng)
 
     def momentum(both_ways):
-        moves = [one_epoch_moves(Y, graph, 0.5, 5, e, both_ways) for e in range(1, 1001)]
+        moves = [epoch_moves(Y, graph, 0.5, 5, e, both_ways) for e in range(1, 1001)]
         return np.mean(moves, axis=0).sum(axis=0)[-1]
 
     assert momentum(False) < -5 * abs(momentum(True))
@@ -155,7 +148,7 @@ def test_one_sided_negatives_are_biased_along_the_drift():
 def test_edges_are_sampled_in_proportion_to_their_membership():
     graph = scipy.sparse.csr_array(np.array([[0, 1.0, 0.25], [0, 0, 0], [0.1, 0, 0]]))
     Y = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
-    moves = np.mean([one_epoch_moves(Y, graph, 0.0, 0, e) for e in range(1, 1001)], axis=0)
+    moves = np.mean([epoch_moves(Y, graph, 0.0, 0, e) for e in range(1, 1001)], axis=0)
     pull = attraction(1.0, A, B)
     assert moves[1] == pytest.approx([-pull, 0], abs=1e-3)
     assert moves[2] == pytest.approx([0, -pull * 0.35], abs=1e-3)
@@ -189,6 +182,40 @@ def test_threads_change_nothing_and_the_start_is_left_alone():
     assert np.array_equal(start, copy)
     other = optimize_layout(start, graph, **(options | {"seed": 4})).position
     assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+def test_where_rows_are_stored_changes_no_bit(n, monkeypatch):
+    rng = np.random.default_rng(0)
+    graph = scipy.sparse.random_array((n, n), density=10 / n, rng=rng, format="csr")
+    start = rng.uniform(0, 10, size=(n, 3)).astype(np.float32)
+    fixed = np.zeros(start.shape, dtype=bool)
+    fixed[::7, :2] = True
+    ends = []
+    for order in (None, rng.permutation(n), along_curve(start)):
+        monkeypatch.setattr(kernels, "along_curve", lambda position, order=order: order)
+        monkeypatch.setattr(kernels, "ROWS_IN_CACHE", n if order is None else 0)
+        for threads in (1, 2):
+            descent = UmapDescent(graph, LossShape(A, B), n_epochs=9, seed=3, n_threads=threads)
+            seen = []
+            end = descent.run(
+                start, range(9), omega_norm=0.5, fixed=fixed,
+                after_epoch=lambda epoch, position, seen=seen: seen.append(position),
+            )  # fmt: skip
+            assert np.array_equal(seen[-1], end)
+            ends.append(np.stack(seen))
+    assert all(np.array_equal(end, ends[0]) for end in ends)
+    assert np.array_equal(ends[0][-1][fixed], start[fixed])
+
+
+def test_a_curve_keeps_neighbours_near():
+    position = np.random.default_rng(0).uniform(size=(4096, 3))
+    position[:, 2] = 0.0
+    order = along_curve(position)
+    assert np.array_equal(np.sort(order), np.arange(4096))
+    steps = np.linalg.norm(np.diff(position[order], axis=0), axis=1)
+    assert steps.mean() < 3 / 64
+    assert np.array_equal(along_curve(np.zeros((5, 2))), np.arange(5))
 
 
 def test_kept_epochs_callbacks_and_no_epochs():

@@ -7,18 +7,15 @@ from scipy.integrate import trapezoid
 from scipy.optimize import approx_fprime
 
 from finsler_ext.geometry import MATSUMOTO, RANDERS
-from finsler_ext.umap.kernels import (
-    N_STEPS,
-    LossShape,
-    edge_sampler,
+from finsler_ext.umap.kernels import LossShape, repulsion, schedule
+from finsler_ext.umap.loss import (
+    AxisLoss,
     force_table,
     potential_at,
     potential_table,
-    repulsion,
-    step_kernel,
+    umap_loss,
 )
-from finsler_ext.umap.loss import AxisLoss, umap_loss
-from tests.models import optimize_layout
+from tests.models import one_epoch_moves, optimize_layout
 
 A, B = 1.577, 0.895
 SHAPE = {"a": A, "b": B}
@@ -79,16 +76,8 @@ def test_the_kernel_moves_down_this_loss(omega):
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)
     Y = (4.0 * lattice[:40] + rng.normal(size=(40, 3)) / 4).astype(np.float32)
     graph = regular_graph(40, 6, rng)
-    edges, table, moved = edge_sampler(graph, 500), force_table(A, B), np.empty_like(Y)
-    total = np.zeros(Y.shape)
-    n_epochs = 3000
-    for epoch in range(1, n_epochs + 1):
-        for step in range(N_STEPS):
-            step_kernel(RANDERS.forward, 3)(
-                0, 40, Y, moved, *edges, table, step, epoch, np.ones(40, np.float32),
-                np.float32(1), np.float32(1), np.float32(omega), 5.0, True, np.uint64(3),
-            )  # fmt: skip
-            total += moved.astype(float) - Y
+    stored, n_epochs = schedule(graph, 500), 3000
+    total = sum(one_epoch_moves(Y, stored, A, B, omega, 5, e) for e in range(1, n_epochs + 1))
     gradient = approx_fprime(
         Y.astype(float).ravel(),
         lambda flat: umap_loss(flat.reshape(Y.shape), graph, omega_norm=omega, **SHAPE).value,
