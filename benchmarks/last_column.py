@@ -4,6 +4,7 @@
     python -m benchmarks.last_column held_out --data-dir DIR    # judged by the other half
     python -m benchmarks.last_column free --data-dir DIR        # height="free", the paper's rules
     python -m benchmarks.last_column components --data-dir DIR  # 2, 4, 5, 10 and 50 columns
+    python -m benchmarks.last_column plot                       # last_column.png, of the drifts
 
 Runs are kept in benchmarks/results/last_column.csv with the commit they were made with; those
 found there are not repeated, and each command ends with its tables. Methods of a data set and seed
@@ -22,6 +23,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from benchmarks.data import load
 from benchmarks.ledger import RESULTS, Ledger, read_runs
-from benchmarks.summary import difference, values
+from benchmarks.summary import RESAMPLES, difference, values
 from finsler_ext.metrics import neighborhood_preservation
 
 LEDGER = RESULTS / "last_column.csv"
@@ -267,6 +269,18 @@ def behind(runs: pd.DataFrame, data, method: str, control: str, score: str, thei
     return found
 
 
+def gap_of_means(runs: pd.DataFrame, data, method: str, control: str, score: str) -> str:
+    """The paired difference of two means over sets; seeds of each set are resampled."""
+    gaps = [values(runs, name, method, score) - values(runs, name, control, score) for name in data]
+    gaps = [gap.dropna().to_numpy() for gap in gaps if gap.notna().any()]
+    if not gaps:
+        return "no runs"
+    rng = np.random.default_rng(0)
+    drawn = [gap[rng.integers(gap.size, size=(RESAMPLES, gap.size))].mean(axis=1) for gap in gaps]
+    low, high = np.quantile(np.mean(drawn, axis=0), (0.025, 0.975))
+    return f"{np.mean([gap.mean() for gap in gaps]):+.4f} [{low:+.4f}, {high:+.4f}]"
+
+
 def print_behind(runs, data, methods, score: str, flat: str, full: str) -> None:
     """Where all columns are behind one control, and the map behind the other."""
     for method in methods:
@@ -300,14 +314,50 @@ def print_tables(which: str, runs: pd.DataFrame) -> None:
     elif which == "free":
         for score in ("nn15", "ami", "sign"):
             table(runs, names, FREE, score, f"Free and the paper's rules, {score}")
+            for omega, kind in product(FREE_DRIFTS, ("paper", "paper_both_ways")):
+                pair = f"free_{omega:g}", f"{kind}_{omega:g}"
+                print(" - ".join(pair) + ":", gap_of_means(runs, names, *pair, score))
     else:
         for score in ("nn15", "ami"):
             table(runs, names, WIDE, score, f"More columns, {score}")
 
 
+def plot(runs: pd.DataFrame, file: Path) -> None:
+    """Scores over the drift, means over sets and seeds; lines without points are UMAP's."""
+    from matplotlib.figure import Figure
+
+    names = [spec.partition(":")[0] for spec in (*LABELLED, *PLANE)]
+    kinds = [
+        ("", "all columns", "C0o", "umap_3d", "UMAP 3-D"),
+        ("map_", "map columns", "C1s", "umap_2d", "UMAP 2-D"),
+    ]
+    titles = {
+        "nn15": "15-NN preservation", "trust": "trustworthiness", "knn5": "5-NN accuracy",
+        "ami": "AMI", "sign": "sign of the height", "radius": "disk: Spearman(height, radius)",
+    }  # fmt: skip
+
+    of_sets = runs[runs.data.isin(names)].groupby(["method", "score", "data"]).value.mean()
+    mean = of_sets.groupby(["method", "score"]).mean()
+    figure = Figure(figsize=(10.5, 6), layout="constrained")
+    for axes, (score, title) in zip(figure.subplots(2, 3).flat, titles.items(), strict=True):
+        single = score in ("sign", "radius")
+        for prefix, label, style, control, theirs in kinds[: 1 if single else 2]:
+            level = [mean[method, prefix + score] for method in OURS]
+            axes.plot(range(len(DRIFTS)), level, style + "-", label=label)
+            if not single:
+                dash = "--" if prefix else ":"
+                axes.axhline(mean[control, score], color=style[:2], linestyle=dash, label=theirs)
+        axes.set_title(title)
+        axes.set_xticks(range(len(DRIFTS)), [f"{omega:g}" for omega in DRIFTS], fontsize=8)
+        axes.set_xlabel("ω")
+        if score == "nn15":
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.savefig(file, dpi=100)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("table", choices=("drifts", "held_out", "free", "components"))
+    parser.add_argument("table", choices=("drifts", "held_out", "free", "components", "plot"))
     parser.add_argument("--data-dir")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=5)
@@ -315,6 +365,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--name", default="held_out", help="of the runs of held_out, by version")
     parser.add_argument("--print", action="store_true", dest="only_print", help="run nothing")
     options = parser.parse_args(argv)
+    if options.table == "plot":
+        plot(read_runs([options.ledger]), options.ledger.with_suffix(".png"))
+        return 0
     if not options.only_print:
         globals()[options.table](options, Ledger(options.ledger))
     print_tables(options.table, read_runs([options.ledger]))

@@ -40,7 +40,7 @@ from numba import njit
 from scipy.spatial import KDTree
 
 from finsler_ext._threads import RowPool
-from finsler_ext.umap.kernels import N_STEPS, POOL, LossShape, UmapDescent, schedule
+from finsler_ext.umap.kernels import N_STEPS, LossShape, UmapDescent, schedule
 
 __all__ = ["Traffic", "limit_seconds", "nearest_graph", "traffic"]
 
@@ -108,9 +108,9 @@ def traffic(graph, n_epochs: int = EPOCHS) -> Traffic:
     # In every step a vertex is read, and written to the other copy.
     positions = N_STEPS * 2 * n * COLUMNS * np.dtype(np.float32).itemsize
     sampled = stored.rate.sum(dtype=np.float64) / 2**32
-    pool = N_STEPS * POOL
+    partners = N_STEPS * np.ceil(NEGATIVES * stored.sampled).sum(dtype=np.float64)
     streamed = entries + stored.first.nbytes + rows + positions
-    return Traffic(len(stored.rate) // 2, streamed, sampled + pool)
+    return Traffic(len(stored.rate) // 2, streamed, sampled + partners)
 
 
 def limit_seconds(touched: Traffic, triad: float, gather: float) -> float:

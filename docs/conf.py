@@ -131,9 +131,13 @@ def typeset(lines: list[str]) -> list[str]:
                 out[-1] += r" \\"
             else:
                 out += [".. math::", ""]
-            out.append(f"   {latex(line).replace('=', '&=', 1)}")
+            each = [latex(part).replace("=", "&=", 1) for part in re.split(" {2,}", line.strip())]
+            out.append("   " + r" \\ ".join(each))  # an equation has a line
         else:
             out.append(re.sub(INDEXED, inline, line) if head else line)
+    for k, line in enumerate(out):
+        if line.startswith("   ") and r"\\" not in out[k - 1] + line:
+            out[k] = line.replace("&=", "=")  # one equation is not aligned
     return out
 
 
@@ -145,7 +149,6 @@ def inline(found: re.Match) -> str:
 def latex(formula: str) -> str:
     """The letters of a formula in a docstring as LaTeX."""
     formula = re.sub(r"([A-Za-z])_([a-z]{2})", r"\1_{\2}", formula.strip())
-    formula = re.sub(" {2,}", r" \\\\ ", formula)  # each equation has a line
     return re.sub("|".join(SYMBOLS), lambda found: SYMBOLS[found[0]] + " ", formula)
 
 

@@ -15,7 +15,7 @@ import scipy.sparse
 from scipy.stats import spearmanr
 
 from finsler_ext._threads import row_blocks
-from finsler_ext.directed.data import canonical
+from finsler_ext.directed.data import check_square, without_duplicates
 from finsler_ext.directed.digraph import digraph_edges, edge_strengths
 from finsler_ext.directed.laplacian import solve_laplacian
 from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
@@ -430,13 +430,14 @@ def gradient_share(D) -> float:
     >>> gradient_share(np.array([[0.0, 2.0, 1.0], [1.0, 0.0, 2.0], [2.0, 1.0, 0.0]]))
     0.0
     """
+    check_square(np.shape(D))
     if not scipy.sparse.issparse(D):
         D = np.asarray(D)
         if np.isfinite(D).all():
             return _share_of_all_pairs(D)
         source, target = np.nonzero(np.isfinite(D))
         D = scipy.sparse.csr_array((D[source, target], (source, target)), shape=D.shape)
-    return _share_of_some_pairs(canonical(D))
+    return _share_of_some_pairs(without_duplicates(D))
 
 
 def _share_of_all_pairs(D: np.ndarray) -> float:

@@ -176,6 +176,15 @@ def settings(words: str = "a dict", /, **known: Field) -> Field:
     return Field(words, holds)
 
 
+def known_settings(known: dict[str, Field]) -> Field:
+    """A dict of values by names, and of no other names."""
+    fits = settings(**known)
+    return Field(
+        "a dict of settings by their names",
+        lambda value, scope: fits.holds(value, scope) and set(value) <= set(known),
+    )
+
+
 METRIC_OPTIONS = NONE | settings("a dict of options by name, p > 0", p=number("(0, inf]"))
 
 

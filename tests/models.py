@@ -12,10 +12,8 @@ from finsler_ext.geometry import RANDERS
 from finsler_ext.height.acts import Layout, lay_out
 from finsler_ext.umap.kernels import (
     N_STEPS,
-    POOL,
     LossShape,
     UmapDescent,
-    draw_pool,
     step_kernel,
 )
 from finsler_ext.umap.layout import UmapActs
@@ -61,14 +59,13 @@ def one_epoch_moves(
     """Sum of the moves of all steps of an epoch, each from the same position, by a schedule."""
     position = np.ascontiguousarray(position, dtype=np.float32)
     n, m = position.shape
-    moved, pool = np.empty_like(position), np.empty((POOL, m), dtype=np.float32)
+    moved = np.empty_like(position)
     forces = tuple(np.float32(value) for value in (a, 2 * b, 1.0, negatives))
     stored = stored._replace(step_share=np.ones(n, dtype=np.float32))
     total = np.zeros(position.shape)
     for step in range(N_STEPS):
-        draw_pool(position, np.arange(n), np.uint64(seed), epoch * N_STEPS + step, pool)
         step_kernel(space.forward, m)(
-            0, n, position, moved, *stored, pool, forces, step, epoch,
+            0, n, position, moved, *stored, forces, step, epoch,
             (np.float32(1), np.float32(1)), np.float32(omega), both_ways, np.uint64(seed),
         )  # fmt: skip
         total += moved.astype(float) - position

@@ -73,7 +73,7 @@ class Directed(NamedTuple):
         return int(known.sum() - known.diagonal().sum())
 
 
-def read_directed(path: Path, options) -> Directed:
+def read_directed_file(path: Path, options) -> Directed:
     kind = format_of(path)
     _check_options(path, kind, options)
     if kind in ("csv", "tsv"):
@@ -129,9 +129,9 @@ def _said(options) -> dict:
 
 def _read(path: Path, data, how: str, **said) -> Directed:
     """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
-    from finsler_ext.directed.read import read_directed as read
+    from finsler_ext.directed.read import read_directed
 
-    return _directed(_call_reader(path, read, data, **said), how)
+    return _directed(_call_reader(path, read_directed, data, **said), how)
 
 
 def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> Directed:

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from finsler_ext._files import encodable
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed
+from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed_file
 from finsler_ext.cli.messages import (
     NAMES,
     UsageError,
@@ -60,7 +60,7 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
     stage(f"reading {shown(source)}")
-    read = read_directed if options.directed else read_table
+    read = read_directed_file if options.directed else read_table
     data = read(source, options)
     if isinstance(data, Directed):
         note(f"read {shown(source)}: {data.data}")

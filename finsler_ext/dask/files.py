@@ -26,7 +26,7 @@ OUTPUTS = ("parquet", "zarr", "npy")
 ZARR_ROWS = 2**16
 
 
-def format_of(path, allowed: tuple[str, ...]) -> str:
+def ending_of(path, allowed: tuple[str, ...]) -> str:
     kind = {"pq": "parquet"}.get(Path(path).suffix.lower().lstrip("."), "")
     kind = kind or Path(path).suffix.lower().lstrip(".")
     if kind not in allowed:
@@ -36,7 +36,7 @@ def format_of(path, allowed: tuple[str, ...]) -> str:
 
 def open_collection(path) -> Any:
     """The Dask data frame of a parquet file or folder, or the Dask array of a zarr folder."""
-    kind = format_of(path, INPUTS)
+    kind = ending_of(path, INPUTS)
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path}")
     path = os.path.abspath(path)  # workers may be elsewhere on this machine
@@ -91,7 +91,7 @@ def write_embedding(
     progress : callable, optional
         Called with the number of rows of each block that was written.
     """
-    kind = format_of(path, OUTPUTS)
+    kind = ending_of(path, OUTPUTS)
     names = list(model.get_feature_names_out()) if names is None else list(names)
     shape = (blocks.n_rows, len(names))
     found = _known(model, blocks, label, runner) if known else _found(model, blocks, label, runner)

@@ -96,6 +96,7 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
            [0.        , 0.        ]])
     """
     check_values(values)
+    check_square(np.shape(numbers))
     if values in (None, "cost"):
         return DirectedData(numbers, names, None, how)
     if not scipy.sparse.issparse(numbers):
@@ -149,8 +150,8 @@ def read_matrix(D, dtype=None) -> np.ndarray:
            [nan,  0.]])
     """
     if scipy.sparse.issparse(D):
-        _check_square(D.shape)
-        entries = canonical(D).tocoo()
+        check_square(D.shape)
+        entries = without_duplicates(D).tocoo()
         dtype = dtype or (entries.dtype if entries.dtype == np.float32 else np.float64)
         dense = np.full(entries.shape, np.nan, dtype=dtype)
         dense[entries.coords] = entries.data
@@ -160,14 +161,14 @@ def read_matrix(D, dtype=None) -> np.ndarray:
         if dtype is None:
             dtype = dense.dtype if dense.dtype in (np.float32, np.float64) else np.float64
         dense = np.asarray(dense, dtype=dtype)
-        _check_square(dense.shape)
+        check_square(dense.shape)
     infinite = np.isinf(dense)
     if infinite.any():
         dense = np.where(infinite, dense.dtype.type(np.nan), dense)
     return dense
 
 
-def canonical(matrix) -> scipy.sparse.csr_array:
+def without_duplicates(matrix) -> scipy.sparse.csr_array:
     """The matrix in CSR format with its duplicates summed; the caller's is not changed."""
     matrix = scipy.sparse.csr_array(checked_structure(matrix))
     if not matrix.has_canonical_format:
@@ -180,7 +181,7 @@ def _has_mask(D) -> bool:
     return isinstance(D, np.ma.MaskedArray) and D.dtype.kind == "f"
 
 
-def _check_square(shape) -> None:
+def check_square(shape) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(
             f"Directed dissimilarities must be a square matrix (rows are sources), got shape "

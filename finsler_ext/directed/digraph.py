@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
+from finsler_ext.directed.data import check_square
 from finsler_ext.neighbors.transform import NewNeighbors
 from finsler_ext.scales import umap_scales
 from finsler_ext.schema import NONE, array, saved, whole
@@ -55,6 +56,7 @@ def is_digraph(D) -> bool:
     Less than half of the pairs are known, rows know different numbers of them, and something
     depends on the direction; or all lengths are equal.
     """
+    check_square(D.shape)
     if not scipy.sparse.issparse(D):
         known = np.isfinite(D) & ~np.eye(len(D), dtype=np.bool_)
         if np.count_nonzero(known) >= MOST_PAIRS * len(D) * (len(D) - 1):
@@ -75,6 +77,7 @@ def is_digraph(D) -> bool:
 
 def digraph_edges(D, strengths=None) -> Edges:
     """The finite entries of a matrix (the stored ones, if sparse), the diagonal left out."""
+    check_square(D.shape)  # compiled code would write beyond its arrays
     n = D.shape[0]
     if scipy.sparse.issparse(D):
         D = scipy.sparse.coo_array(D)

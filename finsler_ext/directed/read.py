@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.directed.data import DirectedData, canonical, check_values, directed_data
+from finsler_ext.directed.data import DirectedData, check_values, directed_data, without_duplicates
 from finsler_ext.directed.edge_lists import (
     choose_length,
     edge_data,
@@ -244,7 +244,7 @@ def fill_missing(X, missing: float = np.nan, *, square: bool = True):
     square = square and X.shape[0] == X.shape[1]
     n_pairs = X.shape[0] * (X.shape[0] - 1)
     if scipy.sparse.issparse(X):
-        X = canonical(X)
+        X = without_duplicates(X)
         known = np.isfinite(X.data)
         source = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         n_known = np.count_nonzero(known & (source != X.indices))
@@ -309,7 +309,7 @@ def _lists_edges(X) -> bool:
 def _matrix(data):
     """A sparse matrix in canonical form, or an array with nan where it was masked."""
     if scipy.sparse.issparse(data):
-        return canonical(data)
+        return without_duplicates(data)
     if isinstance(data, np.ma.MaskedArray):
         kept = data.dtype if data.dtype.kind == "f" else np.float64
         return data.astype(kept).filled(np.nan)

@@ -162,8 +162,7 @@ def _of_graph(D: np.ndarray, weights: str, missing: str) -> tuple[np.ndarray, np
     """All distances along a graph, and weights that favour its edges."""
     if weights != "adjacent":
         raise ValueError(f"weights must be an array or 'adjacent', got {weights!r}.")
-    known = np.isfinite(D)
-    np.fill_diagonal(known, False)
+    known = _known_pairs(D)
     adjacent = known | known.T
     if missing == "ignore":
         raise ValueError(
@@ -183,8 +182,7 @@ def _of_graph(D: np.ndarray, weights: str, missing: str) -> tuple[np.ndarray, np
 
 def _is_digraph(D: np.ndarray, strengths: bool) -> bool:
     """Whether D is of edges whose direction counts, rather than of distances."""
-    known = np.isfinite(D)
-    np.fill_diagonal(known, False)
+    known = _known_pairs(D)
     both, edges = int(np.count_nonzero(known & known.T)), int(np.count_nonzero(known))
     if strengths:
         return both < MOSTLY_TWO_WAY * edges
@@ -193,10 +191,14 @@ def _is_digraph(D: np.ndarray, strengths: bool) -> bool:
 
 def _all_equal(D: np.ndarray) -> bool:
     """Whether all known distances are the same; the diagonal is not looked at."""
+    lengths = D[_known_pairs(D)]
+    return bool(lengths.min() == lengths.max())
+
+
+def _known_pairs(D: np.ndarray) -> np.ndarray:
     known = np.isfinite(D)
     np.fill_diagonal(known, False)
-    lengths = D[known]
-    return bool(lengths.min() == lengths.max())
+    return known
 
 
 def _checked_weights(weights, shape, dtype):

@@ -73,12 +73,12 @@ from finsler_ext.schema import (
     VERBOSE,
     WIDTH,
     array,
+    known_settings,
     maybe,
     number,
     one_of,
     part,
     saved,
-    settings,
     sparse,
     whole,
 )
@@ -130,7 +130,7 @@ FITTED = scores("n") | {
     "_offset": maybe(NONE | array("f4 f8", "d")),
     "_known": NONE | part("DirectedDistances", n="n"),
     "_pivots": NONE | part("Pivots", n="n"),
-    "_fitted_params": maybe(settings(**PARAMETERS)),
+    "_fitted_params": maybe(known_settings(PARAMETERS)),
 }
 
 

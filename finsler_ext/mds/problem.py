@@ -21,19 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 from numba import njit
-from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from tqdm.auto import tqdm
 
-from finsler_ext._threads import RowPool, row_blocks
-from finsler_ext.directed.data import MOSTLY_KNOWN
+from finsler_ext._threads import RowPool
+from finsler_ext.directed.data import MOSTLY_KNOWN, complete_paths
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.descent import Descent, descend, majorize
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.scaling import SCALINGS, OrdinalStress
-from finsler_ext.mds.stress import TINY, DenseStress, GeneralStress, dense_stress
+from finsler_ext.mds.stress import DenseStress, GeneralStress, dense_stress
 from finsler_ext.schema import DRIFT, NONE, WIDTH, array_like, number, one_of, whole
 from finsler_ext.validation import check_start
 
@@ -188,13 +186,7 @@ def _spread(scores, random_state) -> np.ndarray:
 
 
 def _along_paths(S, known):
-    source, target = np.nonzero(known)
-    # csgraph takes a stored zero for "no edge".
-    length = np.maximum(S[source, target].astype(np.float64), TINY)
-    graph = scipy.sparse.coo_array((length, (source, target)), shape=S.shape).tocsr()
-    filled = np.empty_like(S)
-    for rows in row_blocks(len(S)):
-        filled[rows] = dijkstra(graph, indices=np.arange(rows.start, rows.stop))
+    filled = complete_paths(np.where(known, S, S.dtype.type(np.nan)))
     apart = np.isinf(filled)
     if apart.any():
         filled[apart] = filled[~apart].max()

@@ -30,17 +30,17 @@ FAR_FROM_ZERO = 1.0
 TRIAL_ROWS, MANY_CANDIDATES = 64, 16
 
 
-class Rows:
+class DenseRows:
     """Rows of dense data, ready for products: near the origin, of order one.
 
     Parameters
     ----------
     X : array of shape (n, features), float32 or float64, C-contiguous
-    like : Rows, optional
+    like : DenseRows, optional
         Move and scale as these rows were.
     """
 
-    def __init__(self, X: np.ndarray, like: Rows | None = None):
+    def __init__(self, X: np.ndarray, like: DenseRows | None = None):
         self.X = X
         if like is None:
             self.shift, self.factor = _shift_and_factor(X)
@@ -58,8 +58,8 @@ class Rows:
             rows = rows * rows.dtype.type(self.factor)
         return np.ascontiguousarray(rows, dtype=dtype)
 
-    def taken(self, chosen: np.ndarray) -> Rows:
-        return Rows(np.ascontiguousarray(self.X[chosen]), like=self)
+    def taken(self, chosen: np.ndarray) -> DenseRows:
+        return DenseRows(np.ascontiguousarray(self.X[chosen]), like=self)
 
     def prepared(self, dtype) -> tuple[np.ndarray, np.ndarray]:
         """All rows for products, and half their squared norms."""
@@ -100,7 +100,7 @@ def _shift_and_factor(X):
 
 
 def nearest_rows(
-    queries: Rows, rows: Rows, k: int, *, n_threads: int = 1, same: bool = False
+    queries: DenseRows, rows: DenseRows, k: int, *, n_threads: int = 1, same: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers and distances of the k nearest ``rows`` of every query, nearest first.
 

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread, row_blocks
-from finsler_ext.neighbors.distances import Rows, nearest_rows
+from finsler_ext.neighbors.distances import DenseRows, nearest_rows
 from finsler_ext.neighbors.metrics import EUCLIDEAN, block_function, refuse_nan, refuse_negative
 from finsler_ext.neighbors.precomputed import smallest
 from finsler_ext.neighbors.search import (
@@ -80,7 +80,7 @@ class ExactIndex:
         self.over(X)
         if self._reduction is None:
             return self._build_by_blocks(X, k)
-        rows = Rows(self._reduction.rows)
+        rows = DenseRows(self._reduction.rows)
         indices, distances = nearest_rows(rows, rows, k - 1, n_threads=self.n_threads, same=True)
         n = len(rows)
         own = np.arange(n)[:, None]
@@ -144,9 +144,9 @@ class ExactIndex:
             # the training rows were finite, the new ones may not be
             asked = self._reduction.of(new)
             if asked is not None:
-                rows = Rows(self._reduction.rows)
+                rows = DenseRows(self._reduction.rows)
                 indices, distances = nearest_rows(
-                    Rows(asked, like=rows), rows, k, n_threads=self.n_threads
+                    DenseRows(asked, like=rows), rows, k, n_threads=self.n_threads
                 )
                 distances = self._reduction.value(distances)
                 return with_missing(indices, distances, distances)

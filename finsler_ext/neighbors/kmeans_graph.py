@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread, run_rows
 from finsler_ext.neighbors.distances import (
-    Rows,
+    DenseRows,
     nearest_of_block,
     nearest_rows,
     quick_square_distance,
@@ -108,7 +108,7 @@ class KMeansGraphIndex:
         rng = check_random_state(self.random_state)
         stage("dividing the rows into groups")
         narrow = projected(reduction.rows, k - 1, rng, self.n_threads)
-        rows = Rows(reduction.rows if narrow is None else narrow)
+        rows = DenseRows(reduction.rows if narrow is None else narrow)
         order, centres = self._divide(rows, rng)
         # rows of a group lie side by side, so that most of what is compared is in the cache
         grouped = rows.taken(order)
@@ -118,7 +118,7 @@ class KMeansGraphIndex:
         stage("finding neighbours of neighbours")
         near = refine_neighbors(grouped.X, near, distances, self.n_threads)
         self.order = order
-        self._rows = grouped if narrow is None else Rows(reduction.rows).taken(order)
+        self._rows = grouped if narrow is None else DenseRows(reduction.rows).taken(order)
         self.centres = centres if narrow is None else group_means(self._rows.X, self.starts)
         near, distances = _nearest_of(self._rows.X, near, min(k, len(X)) - 1, self.n_threads)
         self.links = near[:, :LINKS].copy()
@@ -147,14 +147,16 @@ class KMeansGraphIndex:
         self.random_state, self.dtype = None, np.float32
         if "X" in state:
             self._reduction = self._reduced()
-            self._rows = Rows(self._reduction.rows).taken(self.order)
+            self._rows = DenseRows(self._reduction.rows).taken(self.order)
 
-    def _divide(self, rows: Rows, rng) -> tuple[np.ndarray, np.ndarray]:
+    def _divide(self, rows: DenseRows, rng) -> tuple[np.ndarray, np.ndarray]:
         """The rows in the order of their groups, and the centres; sets where each group starts."""
         n = len(rows)
         n_groups = max(1, n // max(GROUP_ROWS, int(np.sqrt(n / GROUPS_AROUND))))
         centres = _centres(rows, n_groups, rng, self.n_threads)
-        group = nearest_rows(rows, Rows(centres, like=rows), 1, n_threads=self.n_threads)[0][:, 0]
+        group = nearest_rows(rows, DenseRows(centres, like=rows), 1, n_threads=self.n_threads)[0][
+            :, 0
+        ]
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         most = LARGEST_GROUP * n // n_groups
@@ -162,10 +164,10 @@ class KMeansGraphIndex:
         self.starts = np.append(np.concatenate(cuts), n)
         return order, centres[group[order[self.starts[:-1]]]]
 
-    def _compare_groups(self, rows: Rows, centres: np.ndarray, k: int):
+    def _compare_groups(self, rows: DenseRows, centres: np.ndarray, k: int):
         n, starts = len(rows), self.starts
         indices, distances = np.empty((n, k), dtype=np.int32), np.empty((n, k))
-        middle = Rows(centres, like=rows)
+        middle = DenseRows(centres, like=rows)
         around = nearest_rows(middle, middle, GROUPS_AROUND, n_threads=self.n_threads)[0]
         prepared, half = rows.prepared(np.float32)
 
@@ -190,9 +192,9 @@ class KMeansGraphIndex:
         if asked is None:
             raise ValueError("X contains NaN or infinity, for which there are no neighbours.")
         asked = np.ascontiguousarray(asked, dtype=self._rows.X.dtype)
-        centres = Rows(self.centres)
+        centres = DenseRows(self.centres)
         around = nearest_rows(
-            Rows(asked, like=centres), centres, GROUPS_FOR_NEW, n_threads=self.n_threads
+            DenseRows(asked, like=centres), centres, GROUPS_FOR_NEW, n_threads=self.n_threads
         )[0]
         near = np.full((len(asked), k), -1, dtype=np.int64)
         squares = np.full((len(asked), k), np.inf)
@@ -203,13 +205,13 @@ class KMeansGraphIndex:
         return with_missing(np.where(near >= 0, self.order[near], -1), distances, distances)
 
 
-def _centres(rows: Rows, n_groups: int, rng, n_threads: int) -> np.ndarray:
+def _centres(rows: DenseRows, n_groups: int, rng, n_threads: int) -> np.ndarray:
     n = len(rows)
     sample = np.sort(rng.permutation(n)[: SAMPLE_ROWS * n_groups])
     chosen = rows.taken(sample)
     centres = chosen.X[np.sort(rng.permutation(len(sample))[:n_groups])]
     for _ in range(KMEANS_ROUNDS):
-        group = nearest_rows(chosen, Rows(centres, like=rows), 1, n_threads=n_threads)[0][:, 0]
+        group = nearest_rows(chosen, DenseRows(centres, like=rows), 1, n_threads=n_threads)[0][:, 0]
         total = np.zeros(centres.shape)
         _add_rows(chosen.X, group, total)
         count = np.bincount(group, minlength=n_groups)
@@ -307,7 +309,7 @@ def projected(X: np.ndarray, k: int, rng, n_threads: int) -> np.ndarray | None:
             np.matmul(X[part], axes, out=narrow[part])
     tried = np.unique(np.linspace(0, n - 1, TRIED_ROWS).astype(np.int64))
     found = []
-    for rows, n_near in ((Rows(X), k), (Rows(narrow), _candidates(k))):
+    for rows, n_near in ((DenseRows(X), k), (DenseRows(narrow), _candidates(k))):
         found.append(nearest_rows(rows.taken(tried), rows, n_near + 1, n_threads=n_threads)[0])
     kept = np.mean([np.isin(near, among).mean() for near, among in zip(*found, strict=True)])
     return narrow if kept >= KEPT else None

@@ -10,7 +10,7 @@ from finsler_ext.drift_field import DriftField, fit_drift_field
 from finsler_ext.geometry import RANDERS, find_space
 from finsler_ext.metrics import asymmetry_between
 from finsler_ext.plot.dots import draw_dots, new_axes
-from finsler_ext.plot.inputs import LINE, Colors, asymmetry_of, read_colors, read_shown, write_names
+from finsler_ext.plot.inputs import LINE, Colors, asymmetry_in, read_colors, read_shown, write_names
 
 # Up to this many pairs are drawn one by one; beyond, as counts in hexagons.
 FEW_PAIRS = 500
@@ -58,7 +58,7 @@ def plot_asymmetry(
     positions = np.asarray(getattr(embedding, "embedding_", embedding), dtype=np.float64)
     space = find_space(getattr(embedding, "space", RANDERS))
     if graph is None and local_scale is None and distances is None:
-        asymmetry = asymmetry_of(embedding)
+        asymmetry = asymmetry_in(embedding)
         omega_norm = embedding.omega_norm_
         if getattr(embedding, "unique", False):  # the graph is that of the distinct rows
             positions = positions[embedding._unique_rows_]
@@ -166,7 +166,7 @@ def plot_drift(
     if field is None:
         given = {"distances": distances, "graph": graph, "local_scale": local_scale}
         if all(value is None for value in given.values()):
-            given = {"asymmetry": asymmetry_of(embedding)}
+            given = {"asymmetry": asymmetry_in(embedding)}
         field = fit_drift_field(positions, **given)
     shown = read_shown(embedding, "plot_drift", least_columns=2)
     positions = positions[shown.rows]

@@ -73,7 +73,7 @@ def write_names(ax, x, y, names, shown: Shown) -> None:
         ax.annotate(str(names[row]), (x[place], y[place]), **beside)
 
 
-def asymmetry_of(model) -> Asymmetry:
+def asymmetry_in(model) -> Asymmetry:
     """What a fitted estimator compares its height with."""
     found = getattr(model, "asymmetry_", None)
     if found is None:

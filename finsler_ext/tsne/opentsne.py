@@ -60,13 +60,13 @@ from finsler_ext.schema import (
     array_like,
     check_parameters,
     instance,
+    known_settings,
     listed,
     maybe,
     number,
     one_of,
     part,
     saved,
-    settings,
     whole,
 )
 from finsler_ext.tsne.affinity import TSNE_AFFINITIES, DirectedPerplexity
@@ -164,7 +164,7 @@ FITTED = scores("n") | {
     "drift_choice_": maybe(part("DriftChoice")),
     "_directed_distances": maybe(FLAG),
     "_strengths_given": maybe(FLAG),
-    "_fitted_params": maybe(settings(**PARAMETERS)),
+    "_fitted_params": maybe(known_settings(PARAMETERS)),
 }
 
 
@@ -181,8 +181,8 @@ def check_fitted(state: dict) -> None:
 EMBEDDING = {
     "positions": array("f8", "n m"),
     "affinities": FITTED["affinities_"],
-    "gradient_descent_params": settings(
-        **PARAMETERS
+    "gradient_descent_params": known_settings(
+        PARAMETERS
         | {
             "momentum": number("[0, 1)"),
             "n_jobs": whole("[-1024, -1]") | whole("[1, 1024]"),

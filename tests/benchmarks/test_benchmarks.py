@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import data, row_order, speed, umap_new_rows, umap_quality
+from benchmarks import data, last_column, row_order, speed, umap_new_rows, umap_quality
+from benchmarks.ledger import Ledger, read_runs
 from benchmarks.paper import speed_all
 
 
@@ -58,6 +59,27 @@ def test_row_order_compares_the_layouts(capsys):
     row_order.main(["--sizes", "100", "--seeds", "1"])
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("sequential sweep", "finsler_ext", "one-sided"))
+
+
+def test_scores_over_the_drift_are_drawn_and_compared(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "runs.csv")
+    scores = {
+        f"{of}{name}": 0.5 for of in ("", "map_") for name in ("nn15", "trust", "knn5", "ami")
+    }
+    for seed in range(3):
+        for method in (*last_column.UMAPS, *last_column.OURS):
+            ledger.add("digits", method, seed, scores | {"sign": 0.7, "radius": 0.9})
+        ledger.add("digits", "free_0.5", seed, {"ami": 0.6})
+        ledger.add("digits", "paper_0.5", seed, {"ami": 0.4})
+    last_column.main(["plot", "--ledger", str(ledger.path)])
+    assert (tmp_path / "runs.png").stat().st_size > 10_000
+    last_column.main(["drifts", "--print", "--ledger", str(ledger.path)])
+    assert "default_0.5: behind umap_3d on no set; map behind umap_2d on no set" in (
+        capsys.readouterr().out
+    )
+    runs = read_runs([ledger.path])
+    gap = last_column.gap_of_means(runs, ["digits"], "free_0.5", "paper_0.5", "ami")
+    assert gap == "+0.2000 [+0.2000, +0.2000]"
 
 
 def test_new_rows_are_scored(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,10 @@ import scipy.sparse
 from scipy.sparse.csgraph import floyd_warshall
 
 from finsler_ext import read_directed
+from finsler_ext.asymmetry import gradient_share
 from finsler_ext.directed.data import complete_paths, read_matrix
+from finsler_ext.directed.digraph import digraph_edges
+from finsler_ext.metrics import potential
 
 nan = np.nan
 
@@ -40,6 +43,15 @@ def test_duplicates_of_a_sparse_matrix_are_summed():
 def test_matrices_must_be_square(bad):
     with pytest.raises(ValueError, match="square"):
         read_matrix(bad)
+
+
+@pytest.mark.parametrize("function", [read_directed, potential, gradient_share, digraph_edges])
+@pytest.mark.parametrize("shape", [(8, 9), (9, 8)])
+def test_others_are_refused_before_compiled_code_reads_them(function, shape):
+    D = np.ones(shape)
+    for bad in (D, np.triu(D), scipy.sparse.csr_array(D)):
+        with pytest.raises(ValueError, match="square"):
+            function(bad)
 
 
 def test_edge_lists():

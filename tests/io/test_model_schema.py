@@ -135,6 +135,8 @@ def test_drifts_that_no_model_has(kind, value, saved, tmp_path, capsys):
         ("mds ordinal", 1.5, ["transformation_", "constant"]),
         ("mds scale", "mean", ["local_scale"]),
         ("mds", 2**63, ["n_neighbors"]),
+        ("tsne", {"is": "dict", "items": [["x", 1]]}, ["embedding_", "gradient_descent_params"]),
+        ("mds", {"is": "dict", "items": [["x", 1]]}, ["_fitted_params"]),
     ],
 )
 def test_values_that_no_model_has(kind, value, trail, saved, tmp_path):

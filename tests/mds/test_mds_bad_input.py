@@ -116,6 +116,8 @@ def test_points_without_a_known_pair_are_nan():
         (np.eye(9), {"local_scale": np.zeros(9)}, "local_scale must be positive"),
         (np.eye(9), {"eps": -1}, "eps"),
         (np.eye(9), {"learning_rate": 0}, "learning_rate"),
+        (np.ones((8, 9)), {"metric": "precomputed"}, "square"),
+        (scipy.sparse.csr_array(np.ones((9, 8))), {"metric": "precomputed"}, "square"),
     ],
 )
 def test_bad_features_and_parameters_are_named(X, options, match):

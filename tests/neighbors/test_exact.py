@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from finsler_ext._messages import listening
 from finsler_ext.neighbors import distances as blocks
-from finsler_ext.neighbors.distances import Rows, nearest_rows
+from finsler_ext.neighbors.distances import DenseRows, nearest_rows
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, reduction_of
 from finsler_ext.neighbors.metrics import is_asymmetric
 from finsler_ext.neighbors.search import with_self_first
@@ -55,7 +55,7 @@ def test_exact_against_scipy(metric, dtype):
 def test_ties_are_in_the_order_of_the_rows(k):
     X = RNG.integers(0, 4, size=(1500, 3)).astype(np.float32)  # copies and equal distances
     order, distances = all_pairs(X)
-    rows = Rows(X)
+    rows = DenseRows(X)
     indices, found = nearest_rows(rows, rows, k, same=True)
     assert (indices == order[:, :k]).all()
     assert found == pytest.approx(distances[:, :k], abs=1e-12)
@@ -76,7 +76,7 @@ def test_tight_groups_far_apart_are_resolved(spread):
     groups = RNG.normal(size=(4, 6)) * 1e3
     X = groups[RNG.integers(4, size=1500)] + RNG.normal(size=(1500, 6)) * spread
     order, _ = all_pairs(X)
-    rows = Rows(X)
+    rows = DenseRows(X)
     assert (nearest_rows(rows, rows, 10, same=True)[0] == order[:, :10]).all()
 
 
@@ -86,7 +86,7 @@ def test_double_precision_where_single_is_too_coarse(monkeypatch):
     used = []
     search = blocks._search
     monkeypatch.setattr(blocks, "_search", lambda *a: used.append(a[3]) or search(*a))
-    rows = Rows(X)
+    rows = DenseRows(X)
     indices, _ = nearest_rows(rows, rows, 5, same=True)
     assert used[-1] == np.float64
     assert (indices == all_pairs(X)[0][:, :5]).all()
@@ -95,14 +95,14 @@ def test_double_precision_where_single_is_too_coarse(monkeypatch):
 @pytest.mark.parametrize("unit", [1e-60, 1e-12, 1e12, 1e60])
 def test_units_do_not_matter(unit):
     X = RNG.normal(size=(1200, 5))
-    rows, scaled = Rows(X), Rows(X * unit)
+    rows, scaled = DenseRows(X), DenseRows(X * unit)
     expected, _ = nearest_rows(rows, rows, 8, same=True)
     assert (nearest_rows(scaled, scaled, 8, same=True)[0] == expected).all()
 
 
 def test_an_offset_does_not_matter():
     X = np.round(RNG.normal(size=(1200, 5)), 3)
-    rows, moved = Rows(X), Rows(X + 1e6)
+    rows, moved = DenseRows(X), DenseRows(X + 1e6)
     expected, _ = nearest_rows(rows, rows, 8, same=True)
     found, _ = nearest_rows(moved, moved, 8, same=True)
     assert (found == expected).mean() > 0.999  # X + 1e6 is rounded itself

@@ -221,7 +221,8 @@ def test_new_points_need_a_scale_where_the_old_ones_had_one(few_digits):
 def test_points_far_from_everything_have_no_place(few_digits):
     X, _ = few_digits
     model = quick(disconnection_distance=60.0).fit(X)
-    new = model.transform(np.vstack([X[:1] + 1, X[:1] + 1000]))
+    with pytest.warns(UserWarning, match=r"1 new rows have no neighbours .* is row 1"):
+        new = model.transform(np.vstack([X[:1] + 1, X[:1] + 1000]))
     assert np.isfinite(new[0]).all()
     assert np.isnan(new[1]).all()
 
