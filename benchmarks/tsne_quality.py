@@ -254,7 +254,7 @@ def main(argv=None) -> int:
     parser.add_argument(
         "data",
         nargs="+",
-        help="labelled (ten sets), NAME[:SIZE], disk, planted, divergence",
+        help="labelled (ten sets), name[:size], disk, planted or divergence",
     )
     parser.add_argument("--rows", type=int, default=1500, help="of labelled data without a size")
     parser.add_argument("--methods", nargs="+", default=METHODS)

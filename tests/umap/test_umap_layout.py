@@ -305,7 +305,8 @@ def test_springs_are_the_attraction_to_first_order_in_the_height():
     def loss(h):
         return sampled_loss(np.column_stack([flat, h]).ravel(), (50, 3), graph, omega, 0)
 
-    expected = springs.laplacian @ height - omega * springs.flow
+    both = springs.springs + springs.springs.T
+    expected = springs.degree * height - both @ height - omega * springs.flow
     found = approx_fprime(height, loss, 1e-5)
     assert found == pytest.approx(expected, abs=2e-4)
 
