@@ -1,10 +1,10 @@
 """Which features go along with the height, the potential or a map axis.
 
-For all points: a sum of one curve per feature, or boosted trees where they are better, predict the
-column from the features on half of the rows. On the other half, the importance of a feature is the
-share of the column's variance that the prediction loses when the feature's values are shuffled
-among rows. Both halves are drawn anew several times: the median is reported, with its range and the
-share of draws in which the feature was among the first.
+For all points: a boosted tree model predicts the column from the features on half of the rows.
+On the other half, the importance of a feature is the share of the column's variance that the
+prediction loses when the feature's values are shuffled among rows. Both halves are drawn anew
+several times: the median is reported, with its range and the share of draws in which the
+feature was among the first.
 
 Locally: around a point, a ridge regression of the column on the standardised features over the
 nearest points of the map. Its slopes say which features rise with the column just there; they
@@ -17,13 +17,11 @@ feature explains by itself. Neither number says anything about causes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.polynomial.legendre import legvander
 from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.neighbors import NearestNeighbors
@@ -46,8 +44,6 @@ MOST_NAMES = 40
 FIRST = 5
 # Of the boosted trees: enough for a few bends per feature, small enough for a thousand rows.
 TREES = {"max_iter": 80, "learning_rate": 0.15, "max_leaf_nodes": 12, "l2_regularization": 1.0}
-# Strength of the ridge of the sum of curves, per row; chosen on planted features of other seeds.
-SUM_RIDGE = 0.03
 # Strengths of the local ridge, in units of the number of neighbours; chosen by leaving one out.
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Places at which the ridge is chosen, and draws of the neighbours of a place.
@@ -301,55 +297,24 @@ def _draws(data, values, known, n_draws, rng) -> tuple[np.ndarray, float]:
         fitted, held = rows[: rows.size // 2], rows[rows.size // 2 :]
         target = _scores(values[fitted])
         seen = np.argsort(-_correlation_ratios(data, fitted, target), kind="stable")[:MOST_FEATURES]
+        trees = HistGradientBoostingRegressor(
+            **TREES, early_stopping=False, random_state=rng.randint(2**31 - 1)
+        )
+        trees.fit(_dense(data, fitted, seen), target)
         # ranks among those fitted, so that both halves have one scale
         truth = np.interp(values[held], np.sort(values[fitted]), np.sort(target))
-        X, new = _dense(data, fitted, seen), _dense(data, held, seen)
-        models = (_sum(X, target, new), _trees(X, target, new, rng.randint(2**31 - 1)))
-        errors = [np.mean((truth - predict()) ** 2) for predict in models]
-        error, predict = min(errors), models[int(np.argmin(errors))]
+        X = _dense(data, held, seen).copy()
         spread = np.var(truth) or 1.0
+        error = np.mean((truth - trees.predict(X)) ** 2)
         explained[draw] = 1.0 - error / spread
         order = rng.permutation(held.size)
         for c, feature in enumerate(seen):
-            shuffled = np.mean((truth - predict(c, order)) ** 2)
+            kept = X[:, c].copy()
+            X[:, c] = kept[order]
+            shuffled = np.mean((truth - trees.predict(X)) ** 2)
             importance[draw, feature] = (shuffled - error) / spread
+            X[:, c] = kept
     return importance, float(np.median(explained))
-
-
-def _trees(X, y, new, seed: int) -> Callable[..., np.ndarray]:
-    """What boosted trees fitted to X and y predict for new rows, one column being shuffled."""
-    trees = HistGradientBoostingRegressor(**TREES, early_stopping=False, random_state=seed)
-    trees.fit(X, y)
-
-    def predict(column=0, order=slice(None)):
-        changed = new.copy()
-        changed[:, column] = new[order, column]
-        return trees.predict(changed)
-
-    return predict
-
-
-def _sum(X, y, new) -> Callable[..., np.ndarray]:
-    """The same of a sum of cubics, one of the ranks of each feature, by ridge regression."""
-    known = [np.sort(column[~np.isnan(column)]) for column in X.T]
-    basis = _cubics(X, known)
-    mean = basis.mean(axis=0)
-    flat = (basis - mean).reshape(len(y), -1)
-    gram = flat.T @ flat + SUM_RIDGE * len(y) * np.eye(flat.shape[1])
-    weights = np.linalg.solve(gram, flat.T @ (y - y.mean())).reshape(mean.shape)
-    parts = ((_cubics(new, known) - mean) * weights).sum(axis=2)
-    total = y.mean() + parts.sum(axis=1)
-    return lambda column=0, order=slice(None): total + parts[order, column] - parts[:, column]
-
-
-def _cubics(X, known) -> np.ndarray:
-    """Legendre polynomials of variance 1 of the rank of each value among the known; nan: 0."""
-    found = np.zeros((*X.shape, 3))
-    for c, values in enumerate(known):
-        place = sum(np.searchsorted(values, X[:, c], side=side) for side in ("left", "right"))
-        found[:, c] = legvander(place / max(values.size, 1) - 1.0, 3)[:, 1:] * np.sqrt([3, 5, 7])
-    found[np.isnan(X)] = 0.0
-    return found
 
 
 def _scores(values) -> np.ndarray:
