@@ -545,7 +545,7 @@ class _Watched:
 
 # openTSNE's figure: the first column starts with this standard deviation.
 START_SPREAD = 1e-4
-NAMES = ("pca", "spectral", "random")
+STARTS = ("pca", "spectral", "random")
 
 
 def initial_embedding(initialization, n_components: int, P, X, random_state, *, flat: bool):
@@ -570,8 +570,8 @@ def initial_embedding(initialization, n_components: int, P, X, random_state, *, 
             )
         check_start("initialization", given)
         return given if given.shape[1] == m else np.column_stack([given, np.zeros(n)])
-    if initialization not in NAMES:
-        raise ValueError(f"initialization must be an array or one of {NAMES}, got "
+    if initialization not in STARTS:
+        raise ValueError(f"initialization must be an array or one of {STARTS}, got "
                          f"{initialization!r}.")  # fmt: skip
     columns = m - 1 if flat else m
     random_state = check_random_state(random_state)

@@ -71,7 +71,7 @@ from finsler_ext.schema import (
 )
 from finsler_ext.tsne.affinity import TSNE_AFFINITIES, DirectedPerplexity
 from finsler_ext.tsne.gradient import FinslerGradient, check_dof, choose_method
-from finsler_ext.tsne.layout import BoundedHeight, FinslerDescent, Phase, TsneLayouts
+from finsler_ext.tsne.layout import STARTS, BoundedHeight, FinslerDescent, Phase, TsneLayouts
 from finsler_ext.validation import canonical, readable, without_extremes
 
 AUTO = "auto"
@@ -108,8 +108,8 @@ def _known_names(init):
     return checked
 
 
-# openTSNE's, "auto" being ours.
-SEARCHES = (AUTO, "exact", "approx", "annoy", "pynndescent", "hnsw")
+# openTSNE's names of neighbour searches, "auto" being ours.
+OPENTSNE_SEARCHES = (AUTO, "exact", "approx", "annoy", "pynndescent", "hnsw")
 INDEX = Field("a KNNIndex", lambda value, scope: hasattr(value, "query"))
 AMOUNT, COUNT = number("(0, inf)"), whole("[0, 1000000]")
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
@@ -126,7 +126,7 @@ PARAMETERS = {
     "n_interpolation_points": whole("[1, inf)"),
     "min_num_intervals": whole("[1, inf)"),
     "ints_in_interval": AMOUNT,
-    "initialization": one_of("pca", "spectral", "random") | array_like(),
+    "initialization": one_of(*STARTS) | array_like(),
     "metric": TEXT | CALLABLE,
     "metric_params": METRIC_OPTIONS,
     "initial_momentum": number("[0, 1)"),
@@ -134,7 +134,7 @@ PARAMETERS = {
     "max_grad_norm": NONE | AMOUNT,
     "max_step_norm": NONE | AMOUNT,
     "n_jobs": JOBS,
-    "neighbors": one_of(*SEARCHES) | INDEX,
+    "neighbors": one_of(*OPENTSNE_SEARCHES) | INDEX,
     "knn_kwargs": NONE | instance(dict),
     "negative_gradient_method": one_of(AUTO, "exact", "bh", "fft") | CALLABLE,
     "callbacks": NONE | CALLABLE | instance(list, tuple),
