@@ -46,12 +46,15 @@ def flights(path: Path, out: Path) -> None:
     model.fit(D)
     north, height = model.embedding_.T
     north = north * np.sign(pearsonr(north, latitude).statistic)
+    longer = 2 * model.omega_norm_ * height  # than to leave, by the difference of both directions
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10.2, 4.4), width_ratios=(0.78, 1), layout="constrained"
     )
     # the height on the horizontal axis, so that east is on the right
-    dots = left.scatter(-height, north, c=height, s=12, cmap="viridis", linewidths=0)
-    figure.colorbar(dots, ax=left, label="height (minutes): costly to reach is high", shrink=0.9)
+    dots = left.scatter(-height, north, c=longer, s=12, cmap="viridis", linewidths=0)
+    figure.colorbar(
+        dots, ax=left, label="height: minutes longer to reach than to leave", shrink=0.9
+    )
     for name, side in NAMED.items():
         (row,) = np.flatnonzero(names == name)
         left.annotate(
@@ -80,16 +83,17 @@ def flights(path: Path, out: Path) -> None:
         va="center",
         arrowprops={"arrowstyle": "->", "lw": 1.4},
     )
-    rank = spearmanr(height, -longitude).statistic
-    right.scatter(longitude, height, c=height, s=12, cmap="viridis", linewidths=0)
-    right.set_xlabel("longitude, which the fit was not told")
-    right.set_ylabel("height (minutes)")
+    rank = spearmanr(height, longitude).statistic
+    right.scatter(longitude, longer, c=longer, s=12, cmap="viridis", linewidths=0)
+    right.set_xlabel("longitude (degrees east), which the fit was not told")
+    right.set_ylabel("minutes longer to reach than to leave")
     right.set_title(
-        f"what lies west is costly to reach: rank correlation {rank:.2f}", fontsize="medium"
+        f"the west takes longer to reach: rank correlation {rank:.2f}".replace("-", "−"),
+        fontsize="medium",
     )
     figure.savefig(out, dpi=DPI)
     print(
-        f"flights: omega_norm={model.omega_norm_:.3f}, Spearman(height, west) = {rank:.2f}, "
+        f"flights: omega_norm={model.omega_norm_:.3f}, Spearman(height, longitude) = {rank:.2f}, "
         f"{model.skew_fidelity_}"
     )
 

@@ -70,7 +70,11 @@ for place, name in enumerate(classes):
 ax.set_xticks([0.41, 1.41, 2.41], ["sensory neurons", "interneurons", "motor neurons"], fontsize=15)
 n_drawn = int(neurons["class"].isin(classes).sum())  # the others are of no class
 ax.set(ylim=(-1.5, 1.5), ylabel="height, with 99 % intervals (signals run down)")
-ax.set_title(f"{n_drawn} neurons by their synapses alone; black: out of line with their class")
+ax.set_title(
+    f"{n_drawn} neurons by their synapses alone, sorted within each class, bars cut at ±1.5\n"
+    "black: the whole interval is nearer to the median of another class",
+    fontsize="medium",
+)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
