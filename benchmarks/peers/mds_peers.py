@@ -24,6 +24,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils import check_random_state
 
 from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
+from finsler_ext.asymmetry import is_symmetric
 from finsler_ext.mds.descent import majorize
 from finsler_ext.mds.distances import checked_dissimilarities
 from finsler_ext.mds.problem import InitialLayout
@@ -249,7 +250,7 @@ def _euclidean(
     random_state=None, n_jobs=None,
 ):  # fmt: skip
     directed = checked_dissimilarities(D, weights)
-    if not directed.symmetric_weights:
+    if directed.weights is not None and not is_symmetric(directed.weights, 0.0):
         raise ValueError(
             "The peers need symmetric weights, but some pairs are known one way only. Complete "
             "them along shortest paths (finsler_ext.directed.data.complete_paths)."

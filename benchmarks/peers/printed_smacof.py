@@ -28,6 +28,7 @@ from numba import njit
 from sklearn.utils import check_random_state
 
 from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
+from finsler_ext.asymmetry import is_symmetric
 from finsler_ext.geometry.randers import check_omega_norm
 from finsler_ext.mds.distances import checked_dissimilarities
 from finsler_ext.mds.problem import InitialLayout
@@ -89,7 +90,7 @@ def printed_smacof(
     """
     omega = check_omega_norm(omega_norm)
     directed = checked_dissimilarities(D, weights)
-    if not directed.symmetric_weights:
+    if directed.weights is not None and not is_symmetric(directed.weights, 0.0):
         raise ValueError("weights must be symmetric: the update was derived for such alone.")
     n_threads = resolve_n_jobs(n_jobs)
     distances = directed.distances.astype(np.float64)
