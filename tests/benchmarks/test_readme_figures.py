@@ -21,7 +21,7 @@ def test_pictures_are_drawn(tmp_path, capsys):
     readme_figures.main(["--data-dir", str(tmp_path), "--output", str(tmp_path)])
     printed = capsys.readouterr().out
     assert "omega_norm=0.10" in printed
-    assert "west) = 1.00" in printed
+    assert "longitude) = -1.00" in printed
     for name in ("flights.png", "digits.png"):
         assert (tmp_path / name).stat().st_size > 10_000
 
