@@ -189,9 +189,9 @@ class FinslerEstimator:
         shown = self.omega_norm_ > 0 and getattr(self, "affinity", None) == "directed"
         if asked and shown and not self.asymmetry_.is_directed:
             warn(
-                "n_components=2: one of the two columns is the height, and the map has one. For "
-                "two map columns use n_components=3, with output='map' if nothing else is to be "
-                "returned; height='free' keeps two columns without this note."
+                "n_components=2: one of the two columns is the height, so the map has only one. "
+                "For two map columns leave n_components at 3; output='map' then returns the map "
+                "without the height. height='free' keeps two columns without this warning."
             )
 
     def _returned(self, embedding):

@@ -80,7 +80,7 @@ def skew_fidelity(
 
 
 def explained_share(embedding, distances, omega_norm: float, space: Space = RANDERS) -> float:
-    """``explained`` of `skew_fidelity` alone: the ranks of all pairs take long."""
+    """``explained`` of `skew_fidelity` alone, without the ranks of all pairs, which take long."""
     given = {"distances": distances, "omega_norm": omega_norm, "space": space}
     data, shown = skew_pairs(embedding, **given)
     if not data.any() or not shown.any():
@@ -127,9 +127,10 @@ def potential(data, ridge: float | str = 0.0) -> Potential:
         A digraph, strengths or transitions: edges lead downhill. Distances: what is costly to
         reach lies high.
     ridge : float or "auto", default=0.0
-        Of a digraph: draws all values to zero, as a multiple of the mean degree. 0 gives the best
-        order of distant nodes. "auto" is the ridge that best tells the direction of edges held
-        out, among 0, 0.01, 0.03, 0.1, 0.3, 1, 3 and inf (what leaves a node less what enters it).
+        For a digraph: shrinks all values towards zero; a multiple of the mean degree. 0 gives the
+        best order of distant nodes. "auto" is the ridge that best tells the direction of edges
+        held out, among 0, 0.01, 0.03, 0.1, 0.3, 1, 3 and inf (what leaves a node less what
+        enters it).
 
     Examples
     --------

@@ -161,11 +161,10 @@ def velocity(
     copy: bool = False,
     **parameters,
 ):
-    """Embed cells by where they are heading: what follows lies below, as water runs.
+    """Embed cells by where they are heading: early cells lie high, late cells low.
 
-    The length of the way from cell i to cell j is −log p_ij, p_ij being the probability of the
-    transition. Likely transitions are short and lead down; the height falls from early cells to
-    late ones.
+    The distance from cell i to cell j is −log p_ij, p_ij being the probability of the transition.
+    Likely transitions are short and lead down.
 
     Parameters
     ----------
@@ -190,7 +189,7 @@ def velocity(
     Notes
     -----
     ``obs`` also has the potential of the transitions (``finsler_velocity_potential``), the order
-    that follows from them alone; it depends on neither map nor drift. On 739 cells of the mouse
+    that follows from them alone, whatever the map and the drift. On 739 cells of the mouse
     pancreas it orders 95 % of the pairs of cells from different stages as their lineage does.
     """
     data, source = read_anndata(adata, transitions)

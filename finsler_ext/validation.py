@@ -118,8 +118,8 @@ def _check_kinds(X, name: str) -> None:
             continue
         if largest > LARGEST_INTEGER:
             raise ValueError(
-                f"{name} has integers up to {largest}, beyond 2⁵³: floats do not tell them from "
-                f"their neighbours. Subtract a constant first, such as {name}.min(axis=0)."
+                f"{name} has integers up to {largest}, beyond 2⁵³, which floats cannot hold "
+                f"exactly. Subtract a constant first, such as {name}.min(axis=0)."
             )
 
 

@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 
 from finsler_ext._messages import listening
-from finsler_ext.cli.messages import UsageError, one_line
+from finsler_ext.cli.messages import UsageError, joined, one_line
 from finsler_ext.cli.options import parser
 from finsler_ext.cli.progress import Interrupts, StageLine, StageLog
 
@@ -87,7 +87,7 @@ def _translate_error(error: Exception, interrupts: Interrupts) -> int:
     if interrupts.seen:  # whatever the interrupted code made of it
         return _say(interrupts.report(), INTERRUPTED)
     written = interrupts.written
-    done = f" ({' and '.join(written)} had been written)" if written else ""
+    done = f" ({joined(written)} had been written)" if written else ""
     if isinstance(error, MemoryError):
         return _say(f"not enough memory: {one_line(error)}{done}", 2)
     if isinstance(error, (UsageError, ValueError, OSError, ModuleNotFoundError)):

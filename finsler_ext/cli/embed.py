@@ -19,6 +19,7 @@ from finsler_ext.cli.messages import (
     NAMES,
     UsageError,
     columns_why,
+    joined,
     note,
     note_warnings,
     one_line,
@@ -105,7 +106,7 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     print(
         (f"Read {shown(source)}: {shown(how)}. " if how else "")
         + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
-        f"omega_norm={model.omega_norm_:.3g}; written to {' and '.join(interrupts.written)}. "
+        f"omega_norm={model.omega_norm_:.3g}; written to {joined(interrupts.written)}. "
         f"{said}"
     )
     return 0

@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from finsler_ext._messages import stage
 from finsler_ext.cli.messages import (
     UsageError,
+    joined,
     listed,
     needs,
     note,
@@ -300,7 +301,7 @@ def imports_command(options, interrupts: Interrupts) -> int:
     _report(imports, landscape)
     print(
         f"Embedded {len(names)} modules with {landscape.imports.graph.nnz} imports in "
-        f"{seconds:.1f} s; written to {' and '.join(interrupts.written)}. {verdict(model)}"
+        f"{seconds:.1f} s; written to {joined(interrupts.written)}. {verdict(model)}"
     )
     return 0
 

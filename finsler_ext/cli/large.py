@@ -14,6 +14,7 @@ import numpy as np
 from finsler_ext.cli.messages import (
     NAMES,
     UsageError,
+    joined,
     listed,
     needs,
     one_line,
@@ -62,7 +63,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
     print(
         f"Fitted {NAMES[options.method or 'umap']} to {of} of {shown(source)} in "
         f"{fitted:.1f} s at omega_norm={model.omega_norm_:.3g}; {n} places written to "
-        f"{' and '.join(interrupts.written)} after {time.perf_counter() - started:.1f} s. "
+        f"{joined(interrupts.written)} after {time.perf_counter() - started:.1f} s. "
         f"{verdict(model)}"
     )
     return 0

@@ -43,6 +43,12 @@ def listed(names: Iterable) -> str:
     return ", ".join(names[:LISTED]) + more
 
 
+def joined(names: Iterable) -> str:
+    """a, b and c."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def needs(package: str, extra: str, what: str) -> UsageError:
     return UsageError(f"{what} needs {package}: pip install 'finsler_ext[{extra}]'")
 

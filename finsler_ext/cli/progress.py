@@ -9,7 +9,7 @@ import time
 
 from finsler_ext import __version__
 from finsler_ext._messages import LAYOUT
-from finsler_ext.cli.messages import CLEAR, shown
+from finsler_ext.cli.messages import CLEAR, joined, shown
 
 # Seconds between two looks at the clock.
 TICK = 0.5
@@ -146,4 +146,4 @@ class Interrupts:
     def report(self) -> str:
         if not self.written:
             return "interrupted, nothing was written"
-        return f"interrupted; {' and '.join(self.written)} had been written"
+        return f"interrupted; {joined(self.written)} had been written"

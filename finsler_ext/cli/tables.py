@@ -185,7 +185,7 @@ def _without_missing(path, table: Table, options) -> Table:
     if not options.drop_missing:
         raise UsageError(
             f"{path}: column {table.column(column)!r} has a missing value in {table.place(row)} "
-            f"({rows.sum()} rows in all have some); fill them in, leave the rows out with "
+            f"(rows with missing values: {rows.sum()}); fill them in, leave the rows out with "
             f"--drop-missing or the column with --drop {table.column(column)!r}"
             + (
                 " (if line 1 is a header, say --header)"
@@ -277,8 +277,8 @@ def _check_exact(path, name: str, whole: Sequence[int]) -> None:
     largest = max((abs(int(value)) for value in whole), default=0)
     if largest > MOST_EXACT:
         raise UsageError(
-            f"{path}: column {name!r} has whole numbers up to {largest}, beyond 2⁵³: floats do not "
-            "tell them from their neighbours; subtract a constant from it, name the rows by it "
+            f"{path}: column {name!r} has whole numbers up to {largest}, beyond 2⁵³, which "
+            "floats cannot hold exactly; subtract a constant from it, name the rows by it "
             f"with --index {name!r}, or leave it out with --drop {name!r}"
         )
 
@@ -288,7 +288,7 @@ def _ways_out(names: list[str]) -> str:
     first, *others = map(repr, names)
     more, drop = "", f"it out with --drop {first}"
     if others:
-        more = f" (and {len(others)} more such columns: {listed(others)})"
+        more = f" (nor {'is' if len(others) == 1 else 'are'} {listed(others)})"
         drop = "them out with " + " ".join(f"--drop {n}" for n in [first, *others][:MOST_DROPPED])
     return (
         f"{more}; colour by it with --label {first}, name the rows by it with --index {first}, or "

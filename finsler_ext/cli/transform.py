@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._messages import stage, without_foreign
-from finsler_ext.cli.messages import UsageError, listed, note, shown, warnings_as_notes
+from finsler_ext.cli.messages import UsageError, joined, listed, note, shown, warnings_as_notes
 from finsler_ext.cli.output import check_output, check_plots, write_output, write_plot
 from finsler_ext.cli.progress import Interrupts, rows_bar
 from finsler_ext.cli.tables import Table, read_table
@@ -61,7 +61,7 @@ def transform(options, interrupts: Interrupts) -> int:
     print(
         f"{how}Placed {len(placed)} rows among the {len(model.embedding_)} points of "
         f"{shown(options.model)} ({type(model).__name__}, omega_norm={model.omega_norm_:.3g}) "
-        f"in {seconds:.1f} s; written to {' and '.join(interrupts.written)}."
+        f"in {seconds:.1f} s; written to {joined(interrupts.written)}."
     )
     return 0
 

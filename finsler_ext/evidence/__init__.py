@@ -48,7 +48,7 @@ class Findings(NamedTuple):
 
 
 def find_evidence(kind: str, measured) -> Findings:
-    """All that is to be known about an asymmetry.
+    """The evidence for an asymmetry, and what errors and held-out pairs are made of.
 
     Parameters
     ----------

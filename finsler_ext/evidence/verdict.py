@@ -81,17 +81,17 @@ class HeldOutPairs(NamedTuple):
     reason=TEXT,
 )
 class Evidence(NamedTuple):
-    """Whether the asymmetry of the data is more than chance, and how far it repeats.
+    """Whether the asymmetry of the data is more than chance, and how reliable it is.
 
-    Nothing here looks at the layout but ``shown``.
+    Only ``shown`` looks at the layout.
 
     Attributes
     ----------
     kind : {"density", "distances", "velocities", "scale", "none"}
         Where the asymmetry comes from.
     p_value : float
-        Of "the density does not vary", or "there is no direction"; nan where that cannot be
-        tested, with a ``reason``.
+        Of the hypothesis "density does not vary", or "there is no direction"; nan where it cannot
+        be tested, with a ``reason``.
     reliability : Reliability
         Agreement of two random halves of the data, as it would be of two data sets of full size.
     held_out : SkewFidelity

@@ -83,8 +83,7 @@ def warn_of_height(
     asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
     if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
         warn(
-            f"The asymmetry of the data is {evidence.verdict}. The last column is no more than "
-            "one more map column.",
+            f"The asymmetry of the data is {evidence.verdict}.",
             ChanceWarning,
         )
     elif evidence.mostly_cyclic:

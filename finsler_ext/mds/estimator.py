@@ -204,7 +204,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         with the lowest stress (at most five fits, on at most 2000 of the points). That is the
         right one for directed data; for rows of features a larger drift may leave less of the
         height to distances, at a higher stress. It warns if one column fewer fits as
-        well: larger drifts then do, too, and the smallest is taken.
+        well: then larger drifts fit as well, and the smallest is taken.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
         X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
@@ -244,8 +244,8 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         unless "ignore" is given.
     scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
         What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
-        with the best rising f. Hop counts and other distances of which all near pairs have the
-        same share a constant and need "interval". "auto" holds out pairs of at most 300
+        with the best rising f. In hop counts all near pairs have the same distance: such data
+        has a constant in common and needs "interval". "auto" holds out pairs of at most 300
         points and takes the simplest scaling that predicts them well; see ``scaling_choice_``.
     skew_weight : float, "auto" or None, default=None
         Weight λ of the skew part of the stress,
@@ -259,8 +259,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         drift of travel times. With ``scaling="ordinal"``, weights that differ between the
         directions, and spaces other than "randers", "auto" and None are 1.
     ridge : float or "auto", default=0.0
-        Of digraphs: draws ``potential_`` to zero where nodes have few edges, as a multiple of the
-        mean degree; "auto" as in `finsler_ext.metrics.potential`. The height is not changed by it.
+        For digraphs: shrinks ``potential_`` towards zero where nodes have few edges; a multiple of
+        the mean degree, or "auto" as in `finsler_ext.metrics.potential`. It does not change the
+        height.
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -302,27 +303,28 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     local_scale_ : array of shape (n_samples,) or None
         Scale of each source, with geometric mean 1; None if "precomputed".
     asymmetry_ : Asymmetry
-        What the height is to show: where it comes from, and on which pairs.
+        The asymmetry of the data: its kind, and the pairs it is known for.
     potential_ : array of shape (n_samples,)
-        One number per point that the drift and the map have no part in: of a digraph the level
-        down which its edges lead (SpringRank), of directed distances what is costly to reach, of
-        other data the log local scale. nan for isolated points.
+        One number per point that follows from the data alone, whatever the drift and the map: for
+        a digraph its SpringRank (edges lead down), for directed distances how costly a point is
+        to reach, for other data the log local scale. nan for isolated points.
     potential_component_ : array of shape (n_samples,)
-        Points with different numbers here do not compare: nothing connects them. -1 if isolated.
+        Potentials compare among points with the same number here; nothing connects the others.
+        -1 if isolated.
     evidence_ : Evidence
-        Whether the asymmetry of the data is more than chance, and how far it repeats;
+        Whether the asymmetry of the data is more than chance, and how reliable it is;
         ``evidence_.verdict`` says so in words.
     height_error_, height_unsure_ : arrays of shape (n_samples,)
-        Error of every height (± 1.645 errors are a 90 % interval), and whether a point may be
-        above or below its neighbours, as far as the data tells.
+        Error of every height (± 1.645 errors are a 90 % interval), and whether the data leaves
+        open if a point is above or below its neighbours.
     skew_fidelity_ : SkewFidelity
-        How well the height fits the asymmetry it was made from. That is no evidence: noise is
-        fitted as well.
+        How well the height fits the asymmetry it was made from. This is no evidence, because
+        noise is fitted as well.
     density_height_ : float
         Spearman correlation between height and log local scale; nan if "precomputed".
     gradient_share_ : float
-        How much of the skew part of D (sum of squares over pairs known both ways) any height can
-        express; the rest is cyclic or noise. nan if D is symmetric.
+        Share of the skew part of D (sum of squares over pairs known both ways) that any height
+        can express; the rest is cyclic or noise. nan if D is symmetric.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def plot_asymmetry(
     held_out: bool = False,
     ax=None,
 ):
-    """Data skew against embedding skew on the edges, with the fidelity in the title.
+    """The asymmetry of the data against that of the embedding, pair by pair.
 
     Where the height shows the asymmetry, the pairs lie along a rising line; the share in the
     two shaded quarters is ``skew_fidelity_.sign``. That is the data the height was made from.
@@ -46,7 +46,7 @@ def plot_asymmetry(
     graph, local_scale, distances, omega_norm
         As in `finsler_ext.metrics.skew_fidelity`; taken from a fitted estimator by default.
     held_out : bool, default=False
-        Of a fitted estimator: draw pairs that were held out, and no height.
+        For a fitted estimator: draw pairs that were held out, and not the height.
     ax : matplotlib Axes, optional
 
     Returns
@@ -141,8 +141,8 @@ def plot_drift(
 ):
     """Draw where the way is cheaper over the first two map columns.
 
-    Arrows point against the drift: along them a step costs less than back. The title says what
-    the field explains of the asymmetry of pairs held out, beside one drift for all places.
+    Arrows point against the drift: along them a step costs less than back. The title says how much
+    of the asymmetry of pairs held out the field explains, and how much one drift for all places.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ NO_DIRECTION = 0.1
 
 
 def plot_explanation(explanation: Explanation, *, top: int = 8, panels: int = 3, row=None):
-    """Draw the features that go along with a column, most important first.
+    """Draw the features that go along with a column, the most important first.
 
     Bars have the length of the importance, with its 5 % to 95 % over draws, or, for one ``row``,
     of the slopes around that point. Beside them each of the first few features is drawn against

@@ -206,7 +206,6 @@ def _by_name(name: str, embedding) -> Any:
     if name in columns:
         return embedding[name]
     raise ValueError(
-        f"color={name!r} is none of 'height', 'potential' and 'local_scale' and no column; give an "
-        "array with "
-        "one entry per row."
+        f"color={name!r} is unknown: give 'height', 'potential', 'local_scale', the name of a "
+        "column, or an array with one entry per row."
     )

@@ -36,8 +36,8 @@ def plot_map(
 ):
     """Scatter the first two map columns, coloured by the height; or both columns, if there are two.
 
-    The title is the verdict on the height of a fitted estimator, and dots are pale where it may be
-    above or below its neighbours, as far as the data tells. Up to 60 points of a graph have their
+    The title is the verdict on the height of a fitted estimator. Dots are pale where the data
+    leaves open if a point is above or below its neighbours. Up to 60 points of a graph have their
     names beside them. Without a drift, the colour is ``potential_``.
 
     Parameters

@@ -46,8 +46,8 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     Euclidean t-SNE with a gradient that is right for every ν.
 
     This class follows scikit-learn; `finsler_ext.tsne.opentsne.OpenFinslerTSNE` is the
-    same with openTSNE's interface. All parameters of `openTSNE.TSNE` keep their names and
-    meanings. New or different:
+    same with openTSNE's interface. All parameters of `openTSNE.TSNE` keep their names and, except
+    for ``n_components`` and ``dof``, their meanings. New or different:
 
     Parameters
     ----------
@@ -65,18 +65,18 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         column fewer and in as many iterations; then the height rises from ``potential_``, times a
         positive factor that gives the lowest loss, in at most 100 further iterations.
 
-        - "potential": it stays that, and the map stays as it is. Its order does not depend on the
-          drift. "auto" for directed data.
-        - "held": it may move, the less the larger the drift. Below ω = 0.1 it is one more map
-          column, from 0.3 on close to the potential. "auto" for features, with three or more
-          columns; one height fades into the other without a jump.
-        - "nested": it moves freely at every drift, and the map makes a little room. The map keeps
-          nearly the neighbours of t-SNE with one column fewer, all columns nearly those of t-SNE
-          with as many.
+        - "potential": it stays there, and the map stays as it is. Its order does not depend on the
+          drift. "auto" takes it for directed data.
+        - "held": the larger the drift, the less it moves. Below ω = 0.1 it is one more map column,
+          from 0.3 on it is close to the potential, with no jump in between. "auto" takes it for
+          features in three or more columns.
+        - "nested": it moves freely at every drift, and the map moves a little with it. The map
+          keeps nearly the neighbours of t-SNE with one column fewer, all columns together nearly
+          those of t-SNE in as many.
         - "free": all columns descend together, with the drift from the first iteration, as in the
           paper. At the end the layout is rotated so that the best direction of the drift is the
           last column; map columns are ordered by their spread, each with its largest entry
-          positive. "auto" for features in two columns.
+          positive. "auto" takes it for features in two columns.
 
         Without a drift, "potential" and "held" are "nested". ``height_`` says which it was.
     space : {"randers", "matsumoto"} or Space, default="randers"
@@ -84,9 +84,9 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½, and the repulsion is summed over
         all pairs.
     ridge : float or "auto", default=0.0
-        Of digraphs: draws ``potential_``, and a height that follows it, to zero where nodes have
-        few edges, as a multiple of the mean degree. 0 is best for the order of distant nodes;
-        "auto" best tells the direction of edges held out (`finsler_ext.metrics.potential`).
+        For digraphs: shrinks ``potential_``, and a height that follows it, towards zero where
+        nodes have few edges; a multiple of the mean degree. 0 is best for the order of distant
+        nodes, "auto" for the direction of edges held out (`finsler_ext.metrics.potential`).
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -118,7 +118,7 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         own in every interval. At the defaults the repulsion is within 0.5 % of the sum over all
         pairs.
     min_num_intervals : int, default=50
-        Small layouts have nodes closer together, at least so many along the longer side.
+        Small layouts have closer nodes: at least this many along the longer side.
     initialization : str or array of m − 1 or m columns
         The start. An array of m − 1 columns is the map. An array of m columns is map and height;
         the height is free then, and the frame stays as it is.
@@ -143,34 +143,35 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     height_ : "potential", "held", "nested" or "free"
         How the height was laid out.
     islands_ : Islands
-        Whether heights compare across the gaps of the map, and the law they follow.
+        Whether heights compare across the gaps of the map, and how they follow the scale.
     omega_norm_ : float
     drift_choice_ : DriftChoice
         Only with omega_norm="auto": the drift chosen, why, and what was tried.
     local_scale_ : array of shape (n_samples,) or None
         Mean distance to the neighbours, or the scale given.
     asymmetry_ : Asymmetry
-        What the height is to show: where it comes from, and on which pairs.
+        The asymmetry of the data: its kind, and the pairs it is known for.
     potential_ : array of shape (n_samples,)
-        One number per point that the drift and the map have no part in: of a digraph the level
-        down which its edges lead (SpringRank), of directed distances what is costly to reach, of
-        other data the log local scale. nan for isolated points.
+        One number per point that follows from the data alone, whatever the drift and the map: for
+        a digraph its SpringRank (edges lead down), for directed distances how costly a point is
+        to reach, for other data the log local scale. nan for isolated points.
     potential_component_ : array of shape (n_samples,)
-        Points with different numbers here do not compare: nothing connects them. -1 if isolated.
+        Potentials compare among points with the same number here; nothing connects the others.
+        -1 if isolated.
     evidence_ : Evidence
-        Whether the asymmetry of the data is more than chance, and how far it repeats;
+        Whether the asymmetry of the data is more than chance, and how reliable it is;
         ``evidence_.verdict`` says so in words.
     height_error_, height_unsure_ : arrays of shape (n_samples,)
-        Error of every height (± 1.645 errors are a 90 % interval), and whether a point may be
-        above or below its neighbours, as far as the data tells.
+        Error of every height (± 1.645 errors are a 90 % interval), and whether the data leaves
+        open if a point is above or below its neighbours.
     skew_fidelity_ : SkewFidelity
-        How well the height fits the asymmetry it was made from. That is no evidence: noise is
-        fitted as well.
+        How well the height fits the asymmetry it was made from. This is no evidence, because
+        noise is fitted as well.
     density_height_ : float
         Spearman correlation between height and log local scale.
     gradient_share_ : float
-        Of directed distances: how much of their asymmetry (sum of squares over pairs known both
-        ways) any height can express; the rest is cyclic or noise. nan for other data.
+        For directed distances: the share of their asymmetry (sum of squares over pairs known both
+        ways) that any height can express; the rest is cyclic or noise. nan for other data.
     node_names_ : array of shape (n_samples,) or None
         Names of the points, where directed data has any.
     pinned_ : array of shape (n_samples, n_components) or None

@@ -69,7 +69,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     averaged with p_ji. The first columns of the embedding are the usual map; the last, the
     height, shows the asymmetry: points in sparse regions, or costly to reach, lie higher.
 
-    All parameters of `umap.UMAP` keep their names and meanings. New or different:
+    All parameters of `umap.UMAP` keep their names and, except for ``n_components``, their
+    meanings. New or different:
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         the height.
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean UMAP on directed memberships. The smaller the drift,
-        the less the height of features shows (``height``); ``potential_`` does not depend on it,
-        and ``skew_fidelity_`` tells what the height shows of the data at hand. "auto" takes the
+        the less the height shows of the density of features; ``skew_fidelity_`` says how much it
+        shows of the data at hand. ``potential_`` does not depend on the drift. "auto" takes the
         largest of 0.3, 0.5, 0.7, 0.9 at which all columns together keep at least 90 % of the
         neighbours that the layout kept before the drift acted, and 0 where the asymmetry of the
         data is no more than chance (``evidence_``). Its trials share graph, start and, unless the
@@ -89,26 +90,26 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         columns and as in UMAP; then the height rises from ``potential_``, times a positive factor
         that gives the lowest loss.
 
-        - "potential": it stays that, and the map settles around it. Its order does not depend on
-          the drift. "auto" for directed data.
-        - "held": it may move, the less the larger the drift. Below ω = 0.1 it is one more map
-          column, from 0.3 on close to the potential. "auto" for features, with three or more
-          columns; one height fades into the other without a jump.
-        - "nested": it moves freely at every drift. The other columns are a map of UMAP with one
-          column fewer, all columns are worth as many of UMAP.
+        - "potential": it stays there, and the map settles around it. Its order does not depend on
+          the drift. "auto" takes it for directed data.
+        - "held": the larger the drift, the less it moves. Below ω = 0.1 it is one more map column,
+          from 0.3 on it is close to the potential, with no jump in between. "auto" takes it for
+          features in three or more columns.
+        - "nested": it moves freely at every drift. The other columns are a UMAP map with one
+          column fewer; all columns together keep as many neighbours as UMAP in as many.
         - "free": all columns descend together, with the drift from the first epoch, as in the
           paper. At the end the layout is rotated so that the best direction of the drift is the
           last column; map columns are ordered by their spread, each with its largest entry
-          positive. "auto" for features in two columns.
+          positive. "auto" takes it for features in two columns.
 
         Without a drift, "potential" and "held" are "nested". ``height_`` says which it was.
     space : {"randers", "matsumoto"} or Space, default="randers"
         How the embedding measures distances; see `finsler_ext.geometry`. In the Matsumoto space,
         F = ‖u‖²/(‖u‖ − ω u_m), ``omega_norm`` is below ½.
     ridge : float or "auto", default=0.0
-        Of digraphs: draws ``potential_``, and a height that follows it, to zero where nodes have
-        few edges, as a multiple of the mean degree. 0 is best for the order of distant nodes;
-        "auto" best tells the direction of edges held out (`finsler_ext.metrics.potential`).
+        For digraphs: shrinks ``potential_``, and a height that follows it, towards zero where
+        nodes have few edges; a multiple of the mean degree. 0 is best for the order of distant
+        nodes, "auto" for the direction of edges held out (`finsler_ext.metrics.potential`).
     output : {"all", "map"}, default="all"
         What `transform` and `fit_transform` return: all columns, or those of the map alone, one
         fewer than ``n_components``. ``embedding_`` has all columns.
@@ -147,7 +148,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     loss_ : UmapLoss
         The loss of the embedding: its value, both parts, and the error of sampling.
     islands_ : Islands
-        Whether heights compare across the gaps of the map, and the law they follow.
+        Whether heights compare across the gaps of the map, and how they follow the scale.
     omega_norm_ : float
         The drift, given or chosen.
     drift_choice_ : DriftChoice
@@ -155,27 +156,28 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     local_scale_ : array of shape (n_samples,)
         Mean distance to the neighbours, or the scale given.
     asymmetry_ : Asymmetry
-        What the height is to show: where it comes from, and on which pairs.
+        The asymmetry of the data: its kind, and the pairs it is known for.
     potential_ : array of shape (n_samples,)
-        One number per point that the drift and the map have no part in: of a digraph the level
-        down which its edges lead (SpringRank), of directed distances what is costly to reach, of
-        other data the log local scale. nan for isolated points.
+        One number per point that follows from the data alone, whatever the drift and the map: for
+        a digraph its SpringRank (edges lead down), for directed distances how costly a point is
+        to reach, for other data the log local scale. nan for isolated points.
     potential_component_ : array of shape (n_samples,)
-        Points with different numbers here do not compare: nothing connects them. -1 if isolated.
+        Potentials compare among points with the same number here; nothing connects the others.
+        -1 if isolated.
     evidence_ : Evidence
-        Whether the asymmetry of the data is more than chance, and how far it repeats;
+        Whether the asymmetry of the data is more than chance, and how reliable it is;
         ``evidence_.verdict`` says so in words.
     height_error_, height_unsure_ : arrays of shape (n_samples,)
-        Error of every height (± 1.645 errors are a 90 % interval), and whether a point may be
-        above or below its neighbours, as far as the data tells.
+        Error of every height (± 1.645 errors are a 90 % interval), and whether the data leaves
+        open if a point is above or below its neighbours.
     skew_fidelity_ : SkewFidelity
-        How well the height fits the asymmetry it was made from. That is no evidence: noise is
-        fitted as well.
+        How well the height fits the asymmetry it was made from. This is no evidence, because
+        noise is fitted as well.
     density_height_ : float
         Spearman correlation between height and log local scale.
     gradient_share_ : float
-        Of directed distances: how much of their asymmetry (sum of squares over pairs known both
-        ways) any height can express; the rest is cyclic or noise. nan for other data.
+        For directed distances: the share of their asymmetry (sum of squares over pairs known both
+        ways) that any height can express; the rest is cyclic or noise. nan for other data.
     node_names_ : array of shape (n_samples,) or None
         Names of the points, where directed data has any.
     pinned_ : array of shape (n_samples, n_components) or None

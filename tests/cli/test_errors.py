@@ -67,7 +67,10 @@ ERRORS = {
     "one row": (["one_row.csv"], "at least 4"),
     "label twice": (["twice.csv", "--label", "k"], "has 2 columns 'k'"),
     "too large": (["large.csv"], "beyond 1e+18"),
-    "blank": (["blank.csv"], "column '1' has a missing value in line 1 (3 rows"),
+    "blank": (
+        ["blank.csv"],
+        "column '1' has a missing value in line 1 (rows with missing values: 3",
+    ),
     "unicode": (["greek.csv"], "column 'μέγεθος' is not numeric ('α' in line 2)"),
     "quotes": (["quoted.csv"], """column 'say "x"' is not numeric ('a "b", c' in line 2)"""),
     "half a quote": (["half.csv"], "half.csv: line 3 has 1 cells"),

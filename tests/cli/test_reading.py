@@ -85,7 +85,9 @@ def test_rows_of_missing_values_are_rows(embed, tmp_path):
     rows = ROWS.tolist()
     rows[7] = [""] * 4
     write(tmp_path / "a.csv", rows, "abcd")
-    assert "column 'a' has a missing value in line 9 (1 rows" in embed("a.csv", code=2)
+    assert "column 'a' has a missing value in line 9 (rows with missing values: 1)" in embed(
+        "a.csv", code=2
+    )
     said = embed("a.csv", "--drop-missing", "-o", "o.csv")
     assert "60 rows, 4 columns, header, 1 with missing values left out. Embedded 59 rows" in said
     numbers = [int(row[0]) for row in table(tmp_path / "o.csv")[1:]]
