@@ -7,17 +7,21 @@ change are not run again in any case.
 import inspect
 import re
 from importlib import import_module
-from importlib.metadata import version as installed_version
+from importlib.metadata import metadata
+from pathlib import Path
 
 import matplotlib
+import numpy as np
 from numpydoc.docscrape import NumpyDocString
+from PIL import Image, ImageOps
 
 matplotlib.use("Agg")
 
 project = "finsler_ext"
 author = "finsler_ext contributors"
 copyright = "finsler_ext contributors, BSD-3-Clause"
-version = release = installed_version("finsler_ext")
+package = metadata("finsler_ext")
+version = release = package["Version"]
 
 extensions = [
     "myst_parser",
@@ -35,6 +39,7 @@ myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 nitpicky = False
 default_role = "py:obj"  # names in single backticks are links
+toc_object_entries_show_parents = "hide"
 
 # API reference
 autosummary_generate = True
@@ -70,6 +75,10 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# a release writes the addresses of the source into pyproject.toml
+addresses = dict(entry.split(", ", 1) for entry in package.get_all("Project-URL", []))
+if "Source" in addresses:
+    html_theme_options["github_url"] = addresses["Source"]
 # pages without pages below them need no list of those
 ALONE = (
     "index",
@@ -98,9 +107,27 @@ SYMBOLS = {
 }  # fmt: skip
 
 
+THUMBNAIL = (400, 280)  # sphinx-gallery's
+TWO_PANELS = 1.95  # pictures that are so much wider than high have a panel on the left and right
+
+
 def setup(app) -> None:
+    app.connect("builder-inited", crop_thumbnails, priority=900)  # after sphinx-gallery
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-process-docstring", complete_docstring, priority=400)  # before numpydoc
+
+
+def crop_thumbnails(app) -> None:
+    """Of a wide picture the right panel: both would be too small to recognise."""
+    for path in Path(app.srcdir, "gallery").glob("*/images/sphx_glr_*_001.png"):
+        picture = Image.open(path).convert("RGB")
+        if picture.width < TWO_PANELS * picture.height:
+            continue
+        empty = np.flatnonzero((np.asarray(picture) > 250).all(axis=(0, 2)))
+        left = int(empty[np.abs(empty - picture.width / 2).argmin()])
+        panel = picture.crop((left, 0, picture.width, picture.height))
+        thumb = ImageOps.pad(panel, THUMBNAIL, color="white")
+        thumb.save(path.parent / "thumb" / path.name.replace("_001.png", "_thumb.png"))
 
 
 def shorten_signature(app, what, name, obj, options, signature, returns):

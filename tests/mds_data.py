@@ -8,7 +8,7 @@ from finsler_ext.geometry.randers import randers_distances
 # Tiny data need not have a height worth reading.
 IGNORED = [
     pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Much of the asymmetry:UserWarning"),
     pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning"),
 ]
 

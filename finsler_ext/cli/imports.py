@@ -39,11 +39,8 @@ MOST_NAMES, LANDMARKS = 60, 40
 # Inches of the picture: a slide.
 SIZE = (12.0, 7.0)
 UP, DOWN = "#d62728", "0.6"
-# Where a name may stand: points across and up from its module, and what of it is there.
-SIDES = (
-    (5, 1, "left", "bottom"), (-5, 1, "right", "bottom"),
-    (5, -1, "left", "top"), (-5, -1, "right", "top"),
-)  # fmt: skip
+# Where a name may stand: points across and up from its module, beside it or at the end of a line.
+SIDES = ((5, 1), (-5, 1), (5, -1), (-5, -1), (16, 14), (-16, 14), (16, -14), (-16, -14))
 MEANING = "height: imports many, imported by few"
 RED = "a red line is an import that leads up: the lower module imports the upper one"
 
@@ -217,25 +214,32 @@ def side_view(landscape: Landscape) -> np.ndarray:
 
 
 def _write_names(ax, places, names: list[str], wanted: list[int], clear) -> None:
-    """Names beside their modules, but for those that would cover another, or these places."""
+    """Names of modules, with a ring; not those that would cover another or these places."""
     from matplotlib.patheffects import withStroke
     from matplotlib.transforms import Bbox
 
     figure, halo = ax.figure, [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
-    dots = ax.transData.transform(clear)
-    taken: list[Any] = [Bbox([dot - 2, dot + 2]) for dot in dots]
+    taken: list[Any] = [Bbox([dot - 2, dot + 2]) for dot in ax.transData.transform(clear)]
     for i in wanted:
-        for across, up, align, level in SIDES:
+        for across, up in SIDES:
             text = ax.annotate(
                 _inner(names[i]), places[i], xytext=(across, up), textcoords="offset points",
-                fontsize=10, ha=align, va=level, zorder=4, path_effects=halo,
+                fontsize=10, ha="left" if across > 0 else "right", va="bottom" if up > 0 else "top",
+                zorder=4, path_effects=halo,
             )  # fmt: skip
-            box = text.get_window_extent(renderer)
+            box, dot = text.get_window_extent(renderer), ax.transData.transform(places[i])
+            end = dot + np.array([across, up]) * figure.dpi / 72
             inside = ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1
-            if inside and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
+            middle = (dot + end) / 2  # the name, and the far half of its line, have to be free
+            needed = (box, Bbox([np.minimum(middle, end), np.maximum(middle, end)]))
+            if inside and not any(one.overlaps(other) for one in needed for other in taken):
+                taken += [box, Bbox([dot - 2, dot + 2])]
+                ring = {"marker": "o", "fillstyle": "none", "color": "black", "zorder": 4}
+                ax.plot(*places[i], markersize=6, markeredgewidth=0.8, **ring)
+                line = {"arrowstyle": "-", "linewidth": 0.6}
+                ax.annotate("", places[i], (across, up), "data", "offset points", line, zorder=3)
                 break
             text.remove()
 

@@ -172,7 +172,7 @@ class Evidence(NamedTuple):
         if self.kind == DENSITY and not self.held_out.sign >= NEAR_SIGN:
             return f"{what} between regions, not between neighbours"
         if self.mostly_cyclic:
-            return f"{what}, and the height shows it, but most of the asymmetry is cyclic or noise"
+            return f"{what}, and the height shows it, but much of the asymmetry is cyclic or noise"
         return f"{what}, and the height shows it"
 
     @property

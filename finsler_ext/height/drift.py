@@ -87,10 +87,12 @@ def warn_of_height(
             ChanceWarning,
         )
     elif evidence.mostly_cyclic:
+        null = evidence.gradient_share_null
+        beside = f", and {null:.0%} of a random one" if np.isfinite(null) else ""
         warn(
-            "Most of the asymmetry is cyclic or noise: a height can express only "
-            f"{evidence.gradient_share:.0%} of it (evidence_.gradient_share), whatever the drift. "
-            "The rest (A → B → C → A costs more than the way back) has no height.",
+            "Much of the asymmetry is cyclic or noise: whatever the drift, a height can express "
+            f"{evidence.gradient_share:.0%} of it{beside} (evidence_.gradient_share). "
+            "No height can show the rest (A → B → C → A costs more than the way back).",
             CyclicWarning,
         )
     elif asked_for and fidelity.sign < MEANINGFUL_SIGN:

@@ -26,7 +26,7 @@ def planted():
     return planted_digraph(300, 8, reach=0.5, noise=0.2, seed=1)
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry")
 def test_every_edge_counts_and_auto_sees_one_way_edges(planted):
     graph, level = planted
     model = fit(graph, omega_norm="auto", n_neighbors=5)
@@ -40,7 +40,7 @@ def test_every_edge_counts_and_auto_sees_one_way_edges(planted):
     plot.plot_asymmetry(model)
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry")
 def test_reversed_edges_turn_the_height_round(planted):
     graph, _ = planted
     there, back = (fit(g, omega_norm=0.9).embedding_[:, -1] for g in (graph, graph.T.tocsr()))
@@ -56,7 +56,7 @@ def test_a_graph_without_direction_has_none(planted):
     assert np.array_equal(model.graph_.toarray() > 0, undirected.toarray() > 0)
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry")
 def test_new_nodes_go_where_their_edges_say(planted):
     graph, level = planted
     old = np.arange(40, 300)
@@ -68,7 +68,7 @@ def test_new_nodes_go_where_their_edges_say(planted):
     assert np.array_equal(again, placed[3:5])
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry")
 def test_isolated_nodes_and_symmetric_controls(planted):
     graph, _ = planted
     alone = scipy.sparse.block_diag([graph, scipy.sparse.csr_array((2, 2))], format="csr")
@@ -82,7 +82,7 @@ def test_isolated_nodes_and_symmetric_controls(planted):
         assert np.array_equal(model.graph_.toarray() > 0, either)
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry")
 @pytest.mark.filterwarnings("ignore:omega_norm='auto' found")
 def test_weight_on_adjacent_pairs(planted):
     graph, level = planted

@@ -144,7 +144,7 @@ def test_what_a_height_can_show_is_said_with_the_fit(name):
     ring = np.kron(5 + np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0.0]]), np.ones((8, 8)))
     ring += 0.1 * np.abs(np.subtract.outer(np.arange(24), np.arange(24)))
     np.fill_diagonal(ring, 0)
-    with pytest.warns(UserWarning, match="cyclic or noise.*only 0% of it"):
+    with pytest.warns(UserWarning, match="cyclic or noise.*express 0% of it"):
         model = ESTIMATORS[name]().fit(ring)
     assert model.gradient_share_ == pytest.approx(0, abs=1e-6)
     model = ESTIMATORS[name]().fit(towns())
@@ -170,7 +170,7 @@ def test_duplicates_in_the_solvers_are_summed():
 # ------------------------------------------------------------------ drift and columns
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning")  # noise against 0.05
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry:UserWarning")  # noise against 0.05
 @pytest.mark.parametrize("omega", [0.05, 0.15, 0.3, 0.6])
 @pytest.mark.parametrize("kind", ["planar", "height"])
 @pytest.mark.parametrize("noise", [0.0, 0.02])
@@ -236,7 +236,7 @@ def test_a_graph_without_lengths_is_completed_along_paths():
     assert np.ptp(radius) < 0.05 * radius.mean()
 
 
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry:UserWarning")
 def test_parts_without_a_distance_between_them_are_named():
     edges = {"source": [0, 1, 2, 3, 4, 5], "target": [1, 2, 0, 4, 5, 3]}
     with pytest.warns(UserWarning, match="fall apart into 2 groups"):

@@ -284,7 +284,7 @@ def estimators(X):
 
 @pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 @pytest.mark.filterwarnings("ignore:perplexity:UserWarning")
-@pytest.mark.filterwarnings("ignore:Most of the asymmetry:UserWarning")
+@pytest.mark.filterwarnings("ignore:Much of the asymmetry:UserWarning")
 def test_asymmetry_says_what_the_models_say(few_digits):
     for model in estimators(few_digits[0].astype(np.float64)):
         title = plot_asymmetry(model).get_title()

@@ -17,8 +17,8 @@ model = FinslerUMAP(omega_norm=0.5, random_state=0).fit(X)
 print(model.evidence_)
 
 # %%
-# The same map twice: coloured by the digit, and coloured by the height. The title says how far the
-# height can be trusted.
+# The same map twice: coloured by the digit, and coloured by the height. The title is the verdict on
+# the height.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
 plot_map(model, color=digit, label="digit", ax=left)

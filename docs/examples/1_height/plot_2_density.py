@@ -2,8 +2,8 @@
 Density that UMAP hides
 =======================
 
-UMAP gives every point its own unit of length. Clusters of very different spread therefore come out
-about equally large. The height keeps the difference.
+UMAP gives every point its own unit of length. Clusters of very different spread therefore get
+about the same size. The height keeps the difference.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +41,8 @@ for c in range(4):
     print(f"true {spread[c]:.1f}   size in UMAP {size:.2f}   mean height {mean:+.2f}")
 
 # %%
-# The clusters do not touch, so their relative heights rest on a rule that `fit` continues from
-# within the clusters across the gaps. ``islands_`` says whether it found one.
+# The clusters do not touch, so no edge says how their heights compare. `fit` finds how the height
+# follows the density within clusters, and continues that across the gaps. ``islands_`` says whether
+# it could.
 
 print(model.islands_)

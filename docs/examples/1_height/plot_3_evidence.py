@@ -2,8 +2,8 @@
 How sure is the height?
 =======================
 
-A uniform sphere beside the digits. Both heights order nine of ten pairs of the data they were made
-from. Only one of them means something.
+A uniform sphere beside the digits. Both heights put nine of ten pairs of the data they were made
+from in the right order. Only one of them means something.
 """
 
 import warnings
@@ -28,9 +28,9 @@ for name, model in models.items():
     print(name, model.evidence_, model.skew_fidelity_, sep="\n  ")
 
 # %%
-# Above the maps, pale where a height may be above or below its neighbours. Below, pairs of
-# neighbours: what one half of the data says of them against the other half. Chance is a round
-# cloud.
+# Above, the maps; points are pale if they may be above or below their neighbours. Below, pairs of
+# neighbours: their difference in one half of the data against that in the other half. Chance gives
+# a round cloud.
 figure, axes = plt.subplots(2, 2, figsize=(10.5, 9), layout="constrained")
 for (name, model), (above, below) in zip(models.items(), axes.T, strict=True):
     plot_map(model, ax=above)

@@ -2,8 +2,8 @@
 The drift chosen by the data
 ============================
 
-``omega_norm`` is how much the height may say. With ``"auto"``, `FinslerUMAP` and `FinslerTSNE` try
-0.3, 0.5, 0.7 and 0.9, and take the largest that keeps 90 % of the neighbours.
+``omega_norm`` sets how much the height may show. With ``"auto"``, `FinslerUMAP` and `FinslerTSNE`
+try 0.3, 0.5, 0.7 and 0.9, and take the largest that keeps 90 % of the neighbours.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ print(model.omega_norm_)
 print(model.drift_choice_.reason)
 
 # %%
-# Every trial is kept: the share of neighbours that remain, and how well the height orders pairs.
+# Every trial is kept: the share of neighbours it keeps, and the share of pairs in the right order.
 
 trials = model.drift_choice_.trials
 for trial in trials:

@@ -23,9 +23,9 @@ print(f"rank correlation between height and temperature: {rank:.2f}")
 
 # %%
 # The height follows the temperature over the whole roll. Between neighbours the temperature hardly
-# differs, so single pairs of the data are ordered little better than by chance. UMAP tears the
-# thin end of the roll. With half of this contrast (without the factor 2 above) the rank
-# correlation is 0.94, but only 56 % of the pairs are in order, and `fit` warns.
+# differs, so single pairs are ordered little better than by chance. UMAP tears the thin end of the
+# roll. With half of this contrast (without the factor 2 above) the rank correlation is 0.94, but
+# only 56 % of the pairs are in the right order, and `fit` warns.
 #
 # Only ratios of the feature matter: the embedding of ``10 * temperature`` is the same.
 

@@ -22,7 +22,7 @@ current = 0.3 * np.stack([-middle[..., 1], middle[..., 0]], axis=-1)
 times = np.linalg.norm(step, axis=2) - (current * step).sum(axis=2)
 
 # %%
-# The field is judged on pairs that it was not fitted to, beside a drift that is the same
+# The field is judged on pairs that it was not fitted to, and compared with a drift that is the same
 # everywhere.
 
 field = fit_drift_field(places, distances=times)

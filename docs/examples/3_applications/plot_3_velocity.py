@@ -48,11 +48,15 @@ for x, (name, color) in enumerate(zip(lineage, colors, strict=True)):
     part = cluster == name
     left.scatter(*place[part].T, s=34, color=color, linewidths=0)
     right.scatter(x + rng.uniform(-0.25, 0.25, part.sum()), height[part], s=24, color=color)
-    right.hlines(np.median(height[part]), x - 0.36, x + 0.36, color="0.2", linewidth=2)
+    if part.sum() >= 5:  # the median of two cells says nothing
+        right.hlines(np.median(height[part]), x - 0.36, x + 0.36, color="0.2", linewidth=2)
 left.set(xticks=[], yticks=[], title="map of the cells (grey: not of this lineage)")
-right.set_xticks(range(5), shown, fontsize=12)
+sizes = [(cluster == name).sum() for name in lineage]
+labels = [f"{name}\n({size})" for name, size in zip(shown, sizes, strict=True)]
+right.set_xticks(range(5), labels, fontsize=12)
 right.set(
     ylabel="height of each cell; line: median",
+    xlabel="(number of cells)",
     title="development runs down, but for the last step",
 )
 right.spines[["top", "right"]].set_visible(False)

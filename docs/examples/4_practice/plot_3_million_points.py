@@ -2,11 +2,10 @@
 Many points, up to a million
 ============================
 
-Nothing changes in the code for large data. This example embeds 10,000 rows, so that these pages are
-built quickly. With a million rows of 50 columns the same call took 122 s and 2.5 GiB of memory on
-two cores, and ``transform`` then placed 10,000 new rows in 3.4 s
-(``python -m benchmarks.million``).
-:doc:`/guide/large` says more.
+The code for large data is the same. This example embeds 10,000 rows, so that these pages are built
+quickly. With a million rows of 50 columns the same call of version 0.2.0 took 122 s and 2.5 GiB of
+memory on two cores, and ``transform`` then placed 10,000 new rows in 3.4 s
+(``python -m benchmarks.million``). :doc:`/guide/large` says more.
 """
 
 import time
