@@ -52,7 +52,7 @@ def fit_once(method: str, X, early: int, late: int, spent: dict, new=None):
         from openTSNE import tsne as upstream
 
         from finsler_ext import FinslerTSNE
-        from finsler_ext.tsne.layout import FinslerDescent
+        from finsler_ext.tsne.optimizer import FinslerDescent
 
         if kind == "opentsne":
             gradient = "fft" if m == 2 else "bh"

@@ -215,7 +215,7 @@ class Asymmetry:
         if self.absolute:
             shown = 2.0 * omega_norm * shown
         known = np.isfinite(data) & np.isfinite(shown)
-        return data[known], shown[known]
+        return (data, shown) if known.all() else (data[known], shown[known])
 
     def fidelity(self, embedding, omega_norm: float = 0.0, space: Space = RANDERS) -> SkewFidelity:
         """How faithfully an embedding shows it."""
@@ -232,8 +232,8 @@ class Asymmetry:
             return distance_skew(self._distances)
         graph = scipy.sparse.csr_array(self._graph)
         edges = np.arange(0, graph.nnz, max(1, -(-graph.nnz // MAX_PAIRS)))
-        source = np.searchsorted(graph.indptr, edges, side="right") - 1
         target = graph.indices[edges]
+        source = (np.searchsorted(graph.indptr, edges, side="right") - 1).astype(target.dtype)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_scale = np.log(np.asarray(self._local_scale, dtype=np.float64))
             skew = log_scale[target] - log_scale[source]

@@ -7,12 +7,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.stats import spearmanr
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.asymmetry import (
     Asymmetry,
     CyclicWarning,
     SkewFidelity,
+    compare_skew,
     is_directed,
     is_symmetric,
     skew_potential,
@@ -142,6 +144,16 @@ def test_the_rank_does_not_depend_on_the_order_of_rows(seed):
         permuted = Asymmetry.of_distances(distances[np.ix_(order, order)])
         assert np.isfinite(rank)
         assert permuted.fidelity(places[order], 0.5).rank == pytest.approx(rank, abs=1e-12)
+
+
+@pytest.mark.parametrize("decimals", [1, 9])
+def test_the_rank_is_spearmans_of_both_orientations(decimals):
+    a, b = np.random.default_rng(3).normal(size=(2, 300)).round(decimals)
+    b = (a / 2 + b).round(decimals)  # with one decimal many are equal, and some are zero
+    expected = spearmanr(np.concatenate([a, -a]), np.concatenate([b, -b])).statistic
+    assert compare_skew(a, b, None).rank == pytest.approx(expected, abs=1e-12)
+    signs = np.sign(a * b)
+    assert compare_skew(a, b, None).sign == pytest.approx(np.mean(signs[signs != 0] > 0))
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])

@@ -15,8 +15,8 @@ from finsler_ext.height.acts import FREE, NESTED, height_share
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
 from finsler_ext.scales import log_level
 from finsler_ext.schema import NONE, saved
-from finsler_ext.tsne.layout import forget_edges
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
+from finsler_ext.tsne.optimizer import forget_edges
 
 # New points start from the median of so many neighbours, openTSNE's figure.
 START_NEIGHBORS = 25

@@ -71,7 +71,8 @@ from finsler_ext.schema import (
 )
 from finsler_ext.tsne.affinity import TSNE_AFFINITIES, DirectedPerplexity
 from finsler_ext.tsne.gradient import FinslerGradient, check_dof, choose_method
-from finsler_ext.tsne.layout import STARTS, BoundedHeight, FinslerDescent, Phase, TsneLayouts
+from finsler_ext.tsne.layout import STARTS, TsneLayouts
+from finsler_ext.tsne.optimizer import BoundedHeight, FinslerDescent, Phase
 from finsler_ext.validation import canonical, readable, without_extremes
 
 AUTO = "auto"

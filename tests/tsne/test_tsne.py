@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 from openTSNE.affinity import FixedSigmaNN, PerplexityBasedNN
 from openTSNE.callbacks import Callback
+from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -111,6 +112,18 @@ def test_columns_are_nested_at_small_drifts(digits):
         assert neighborhood_preservation(near, found[name][:, :2]) > kept["two"] - 0.01
     assert kept["large"] < kept["small"] - 0.01
     assert np.corrcoef(found["none"][:, 2], found["tiny"][:, 2])[0, 1] > 0.98
+
+
+def test_the_map_moves_the_less_the_larger_the_drift(few_digits):
+    options = {"perplexity": 10, "n_iter": 100, "random_state": 0}
+    places = {
+        omega: np.asarray(FinslerTSNE(omega_norm=omega, **options).fit(few_digits[0]).embedding_)
+        for omega in (0.01, 0.1, 0.3, 0.95)
+    }
+    settled = places[0.95][:, :2]  # the share of the height is 0.001
+    moved = [np.abs(Y[:, :2] - settled).mean() for Y in places.values()]
+    assert moved[0] > moved[1] > 5 * moved[2] > 0
+    assert moved[0] < np.median(np.sort(squareform(pdist(settled)), axis=1)[:, 5])
 
 
 def test_barnes_hut_ends_where_the_exact_sum_does(digits):

@@ -8,16 +8,14 @@ import scipy.sparse
 from openTSNE.tsne import kl_divergence_bh
 
 from finsler_ext.geometry import MATSUMOTO, RANDERS
+from finsler_ext.tsne.attraction import attraction, edges_of, edges_to_new
 from finsler_ext.tsne.exact import exact_repulsion
 from finsler_ext.tsne.gradient import (
     EXACT_BELOW,
     EXACT_UP_TO,
     FinslerGradient,
-    attraction,
     check_dof,
     choose_method,
-    edges_of,
-    edges_to_new,
 )
 from finsler_ext.tsne.tree import build_octree, padded, tree_repulsion
 
