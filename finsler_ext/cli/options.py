@@ -7,18 +7,20 @@ import argparse
 from finsler_ext import __version__
 from finsler_ext.cli.messages import OneLineParser
 
-DESCRIPTION = "UMAP, t-SNE and MDS with a height that shows density, or direction if data has one."
+DESCRIPTION = (
+    "UMAP, t-SNE and MDS with a height that shows density or, for directed data, direction."
+)
 RULES = """\
 A csv file is an edge list if its header names a source and a target (from and to, tail and head,
 u and v, origin and destination, pre and post; or --source and --target), or if it has 2 or 3
 columns and no header: source, target, length. Any other file must be a square matrix, rows being
-sources. Its first line and first column are names where they hold text or where the first cell is
-empty, as pandas writes it; a first line of numbers alone is a row unless --header says otherwise.
-Columns are matched to rows by their names. Empty cells, nan and inf are unknown.
+sources. Its first line and first column are names if they hold text or if the first cell is empty,
+as pandas writes it; a first line of numbers alone is a row unless --header says otherwise.
+Columns are matched to rows by name. Empty cells, nan and inf are unknown.
 """
 EMBED = f"""\
-FILE holds one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
-With --directed it holds what it costs to get from one point to another.
+FILE has one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
+With --directed it holds the costs of getting from one point to another.
 {RULES}
 examples:
   finsler-ext embed flowers.csv --label species --plot flowers.png
@@ -27,10 +29,10 @@ examples:
   finsler-ext embed connectome.csv --directed --values strength
 """
 TRANSFORM = """\
-Places for the rows of FILE in a model written by `finsler-ext embed --save` or model.save. The
-training points stay where they are, and a row's place does not depend on the other rows. Columns
-are matched by their names; those that the model does not know are left out. Where file or model
-has no names, columns are matched by their order. --standardize of embed is applied again.
+Place the rows of FILE in a model written by `finsler-ext embed --save` or model.save. The training
+points stay where they are, and the place of a row does not depend on the other rows. Columns are
+matched by name; those that the model does not know are left out. If file or model has no names,
+columns are matched by order. --standardize of embed is applied again.
 
 examples:
   finsler-ext embed flowers.csv --label species --save flowers.finsler
@@ -38,15 +40,15 @@ examples:
 """
 IMPORTS = """\
 Map and height of the modules of an installed package, by what imports what. A module that imports
-many and is imported by few lies high. Imports that lead up are red in the picture and are listed,
-as are cycles. The package is read by grimp (extra imports) and not run. Imports within functions
-and under TYPE_CHECKING count.
+many modules and is imported by few lies high. Imports that lead up are red in the picture and are
+listed, and so are cycles. The package is read by grimp (extra imports) and is not run. Imports
+within functions and under TYPE_CHECKING count.
 
 examples:
   finsler-ext imports sklearn --without tests --plot sklearn.png
   finsler-ext imports finsler_ext --plot modules.html -o modules.csv
 """
-SEED = "the result depends on it alone, not on threads (default: 0)"
+SEED = "random seed (default: 0); the number of threads does not change the result"
 PLOT = "picture (png, pdf, svg) or page to explore (html); may be given several times"
 
 
@@ -54,9 +56,13 @@ def parser() -> argparse.ArgumentParser:
     made = OneLineParser(prog="finsler-ext", description=DESCRIPTION)
     made.add_argument("--version", action="version", version=f"finsler-ext {__version__}")
     commands = made.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="embed scikit-learn's digits, with a picture")
+    demo = commands.add_parser("demo", help="embed scikit-learn's digits and draw them")
     demo.add_argument(
-        "--omega-norm", type=float, default=0.5, metavar="DRIFT", help="in [0, 1) (default: 0.5)"
+        "--omega-norm",
+        type=float,
+        default=0.5,
+        metavar="DRIFT",
+        help="how much the height may show, in [0, 1) (default: 0.5)",
     )
     demo.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
     demo.add_argument(
@@ -71,7 +77,9 @@ def parser() -> argparse.ArgumentParser:
     _add_transform(
         _command(commands, "transform", "place the rows of a file in a saved model", TRANSFORM)
     )
-    _add_imports(_command(commands, "imports", "the modules of a package as a landscape", IMPORTS))
+    _add_imports(
+        _command(commands, "imports", "draw the modules of a package as a landscape", IMPORTS)
+    )
     return made
 
 
@@ -104,7 +112,8 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--values",
         choices=("cost", "strength", "transitions"),
-        help="what the numbers of directed data are (default: cost, the more the further)",
+        help="what the numbers of directed data mean: costs (default; the larger, the further), "
+        "strengths (the larger, the closer) or transition probabilities",
     )
     embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
     embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
@@ -116,15 +125,15 @@ def _add_embed(embed) -> None:
         help="columns, the height among them (default: 3), or auto: mds chooses 2 or 3",
     )
     embed.add_argument(
-        "--pin", metavar="PLACES", help="csv such as embed writes: rows in it keep their places"
+        "--pin", metavar="PLACES", help="csv as embed writes it: rows in it keep their places"
     )
-    embed.add_argument("--save", metavar="MODEL", help="write the model, to a .finsler file")
+    embed.add_argument("--save", metavar="MODEL", help="write the model to a .finsler file")
     embed.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
     embed.add_argument(
         "--sample",
         metavar="N",
         type=_rows,
-        help="with --dask: fit to so many rows, or all, and place the others by transform "
+        help="with --dask: number of rows to fit to, or all; transform places the others "
         "(default: all up to a million, 200000 beyond)",
     )
     _add_output(embed)
@@ -152,24 +161,31 @@ def _add_imports(imports) -> None:
         metavar="WORD",
         action="append",
         default=[],
-        help="leave modules out that have this word in their dotted name, such as tests",
+        help="leave out modules with this word in their dotted name, such as tests; may be given "
+        "several times",
     )
     imports.add_argument(
         "-o", "--output", metavar="TABLE", help="file to write (default: PACKAGE_imports.csv)"
     )
     imports.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
     imports.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
-    imports.add_argument("--threads", type=int, default=-1, metavar="N", help="default: all")
+    imports.add_argument(
+        "--threads", type=int, default=-1, metavar="N", help="number of threads (default: all)"
+    )
     _add_verbosity(imports)
 
 
 def _add_columns(command) -> None:
     """What is taken of a table."""
     command.add_argument(
-        "--drop", metavar="COLUMN", action="append", default=[], help="leave this column out"
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="leave out this column; may be given several times",
     )
     command.add_argument(
-        "--drop-missing", action="store_true", help="leave rows with missing values out"
+        "--drop-missing", action="store_true", help="leave out rows with missing values"
     )
     command.add_argument(
         "--header",
@@ -186,17 +202,19 @@ def _add_output(command) -> None:
         "-o", "--output", metavar="TABLE", help="csv, parquet or npy (default: FILE_finsler.csv)"
     )
     command.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
-    command.add_argument("--threads", type=int, default=-1, metavar="N", help="default: all")
+    command.add_argument(
+        "--threads", type=int, default=-1, metavar="N", help="number of threads (default: all)"
+    )
     group = command.add_argument_group(
-        "more than memory, more than one machine (needs the extra dask)",
+        "data larger than memory, several machines (needs the extra dask)",
         "FILE is parquet or zarr, the output parquet, zarr or npy",
     )
     group.add_argument(
         "--dask", action="store_true", help="by blocks, on a cluster of processes started here"
     )
     group.add_argument("--scheduler", metavar="ADDRESS", help="on the cluster of this scheduler")
-    group.add_argument("--workers", type=int, metavar="N", help="processes started here")
-    group.add_argument("--memory", metavar="LIMIT", help="of each of them, such as 2GB")
+    group.add_argument("--workers", type=int, metavar="N", help="number of processes to start here")
+    group.add_argument("--memory", metavar="LIMIT", help="of memory for each of them, such as 2GB")
     _add_verbosity(command)
 
 
