@@ -52,9 +52,7 @@ def flights(path: Path, out: Path) -> None:
     )
     # the height on the horizontal axis, so that east is on the right
     dots = left.scatter(-height, north, c=longer, s=12, cmap="viridis", linewidths=0)
-    figure.colorbar(
-        dots, ax=left, label="height: minutes longer to reach than to leave", shrink=0.9
-    )
+    figure.colorbar(dots, ax=left, label="height", shrink=0.9)
     for name, side in NAMED.items():
         (row,) = np.flatnonzero(names == name)
         left.annotate(
@@ -86,7 +84,7 @@ def flights(path: Path, out: Path) -> None:
     rank = spearmanr(height, longitude).statistic
     right.scatter(longitude, longer, c=longer, s=12, cmap="viridis", linewidths=0)
     right.set_xlabel("longitude (degrees east), which the fit was not told")
-    right.set_ylabel("minutes longer to reach than to leave")
+    right.set_ylabel("height: minutes longer to reach than to leave")
     right.set_title(
         f"the west takes longer to reach: rank correlation {rank:.2f}".replace("-", "−"),
         fontsize="medium",

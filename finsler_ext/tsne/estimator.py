@@ -192,6 +192,9 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     def fit(self, X, y=None, *, affinities=None, initialization=None, pinned=None):
         """Fit X into an embedded space.
 
+        If there is an error, or Ctrl-C and the model was fitted before, the model stays as it was.
+        After Ctrl-C in a first fit, ``embedding_`` is what was reached.
+
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples)
@@ -206,9 +209,6 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
             by names, rows for some of the nodes. They are kept bit for bit, and the others are
             laid out around them. The frame is that of the pins: it is neither rotated nor
             centred.
-
-        An error leaves the model as it was, and so does Ctrl-C if it was fitted before; otherwise
-        ``embedding_`` is then what was reached.
         """
         if is_collection(X):
             given = {"affinities": affinities, "initialization": initialization}

@@ -70,7 +70,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     height, shows the asymmetry: points in sparse regions, or costly to reach, lie higher.
 
     All parameters of `umap.UMAP` keep their names and, except for ``n_components``, their
-    meanings. New or different:
+    meanings. ``densmap``, ``output_dens`` and an ``output_metric`` that is not Euclidean are
+    refused. New or different:
 
     Parameters
     ----------
