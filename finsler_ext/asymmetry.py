@@ -16,7 +16,7 @@ from scipy.stats import rankdata, spearmanr
 
 from finsler_ext._threads import row_blocks
 from finsler_ext.directed.data import check_square, without_duplicates
-from finsler_ext.directed.digraph import digraph_edges, edge_strengths
+from finsler_ext.directed.digraph import digraph_edges, edge_strengths, with_ways_back
 from finsler_ext.directed.laplacian import solve_laplacian
 from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
 from finsler_ext.geometry import RANDERS, Space
@@ -194,7 +194,7 @@ class Asymmetry:
         if self._strengths is not None:
             return graph_potential(self._strengths, ridge)
         if self.kind == DISTANCES:
-            return _distance_potential(self._distances, self.pairs, ridge)
+            return _distance_potential(self._distances, ridge)
         values = log_level(self._local_scale)
         return Potential(values, np.where(np.isfinite(values), 0, -1))
 
@@ -229,7 +229,10 @@ class Asymmetry:
             nobody = np.empty(0, dtype=np.int64)
             return SkewPairs(nobody, nobody, np.empty(0))
         if self.kind == DISTANCES:
-            return distance_skew(self._distances)
+            pairs = distance_skew(self._distances)
+            if self.absolute or not knows_one_way(self._distances, pairs):
+                return pairs
+            return distance_skew(with_ways_back(self._distances))
         graph = scipy.sparse.csr_array(self._graph)
         edges = np.arange(0, graph.nnz, max(1, -(-graph.nnz // MAX_PAIRS)))
         target = graph.indices[edges]
@@ -259,20 +262,35 @@ def skew_potential(distances) -> np.ndarray:
     >>> skew_potential(np.array([[0.0, 3.0], [1.0, 0.0]]))
     array([-1.,  1.])
     """
-    return _distance_potential(distances, distance_skew(distances)).values
+    return _distance_potential(distances).values
 
 
-def _distance_potential(distances, pairs: SkewPairs, ridge: float | str = 0.0) -> Potential:
+def _distance_potential(distances, ridge: float | str = 0.0) -> Potential:
     n = distances.shape[0]
-    if not scipy.sparse.issparse(distances) and np.isfinite(distances).all():
+    if _is_complete(distances):
         into, out = (np.sum(distances, axis=axis, dtype=np.float64) for axis in (0, 1))
         return Potential((into - out) / n, np.zeros(n, dtype=np.int64))
+    pairs = distance_skew(distances)
+    if knows_one_way(distances, pairs):
+        return graph_potential(edge_strengths(digraph_edges(distances)), ridge)
     known = np.isfinite(pairs.skew)
     source, target, skew = (part[known] for part in pairs)
-    edges = digraph_edges(distances)
-    if 2 * source.size < MOSTLY_TWO_WAY * edges.source.size:
-        return graph_potential(edge_strengths(edges), ridge)
     return pair_potential(source, target, skew, n)
+
+
+def knows_one_way(distances, pairs: SkewPairs) -> bool:
+    """Whether most distances are known one way only; ``pairs`` are the known ones, or all.
+
+    What lies high is then said by the edges, as in a digraph.
+    """
+    if _is_complete(distances):
+        return False
+    both = 2 * np.count_nonzero(np.isfinite(pairs.skew))
+    return bool(both < MOSTLY_TWO_WAY * digraph_edges(distances).source.size)
+
+
+def _is_complete(distances) -> bool:
+    return not scipy.sparse.issparse(distances) and bool(np.isfinite(distances).all())
 
 
 def distance_skew(distances) -> SkewPairs:

@@ -17,6 +17,7 @@ from finsler_ext.evidence.direction import (
     direction_findings,
     measured_pairs,
     potential_error,
+    untestable,
     velocity_evidence,
 )
 from finsler_ext.evidence.verdict import LEVEL, Evidence, HeightError, HeldOutPairs, Reliability
@@ -71,6 +72,9 @@ def find_evidence(kind: str, measured) -> Findings:
         evidence, held_out = density_findings(indices, distances)
         return Findings(evidence, error, held_out)
     pairs = measured_pairs(measured.distances, measured.strengths)
+    reason = untestable(measured.distances, pairs, measured.strengths)
+    if reason:
+        return Findings(Evidence(kind, reason=reason))
     evidence, held_out = direction_findings(pairs)
     if held_out is None:
         return Findings(evidence)

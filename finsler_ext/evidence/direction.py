@@ -23,7 +23,13 @@ from scipy.stats import chi2
 from scipy.stats import t as student
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.asymmetry import DISTANCES, compare_skew, distance_skew
+from finsler_ext.asymmetry import (
+    DISTANCES,
+    SkewPairs,
+    compare_skew,
+    distance_skew,
+    knows_one_way,
+)
 from finsler_ext.directed.digraph import digraph_edges, is_digraph
 from finsler_ext.directed.laplacian import conjugate_gradients, narrow_solver
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
@@ -46,6 +52,11 @@ N_SPLITS = 2
 # Solves for the error of a potential.
 ERROR_DRAWS = 50
 UNTESTABLE = "transition probabilities do not tell what was measured; velocities would"
+FOREST = "the edges form no loop, so a height explains them whatever their directions are"
+ONE_WAY = (
+    "most distances are known one way only, and lists of the nearest are like that by themselves; "
+    "strengths of edges could be tested, read_directed(data, values='strength')"
+)
 # Rows of transition probabilities sum to 1 at most, up to this.
 STOCHASTIC = 1e-3
 
@@ -103,7 +114,11 @@ def direction_evidence(D, strengths=None, *, random_state: int = 0) -> Evidence:
     >>> direction_evidence(5 + 0.1 * noise + 0.1 * rng.normal(size=30)).more_than_chance
     True
     """
-    return direction_findings(measured_pairs(D, strengths), random_state=random_state)[0]
+    pairs = measured_pairs(D, strengths)
+    reason = untestable(D, pairs, strengths)
+    if reason:
+        return Evidence(DISTANCES, reason=reason)
+    return direction_findings(pairs, random_state=random_state)[0]
 
 
 def direction_findings(
@@ -116,15 +131,16 @@ def direction_findings(
     with one_blas_thread():
         p_value, share, null = _swap_test(pairs, rng)
         reliability, held_out, kept = _halves(pairs, rng)
+    reason = UNTESTABLE if pairs.transitions else FOREST if _is_forest(pairs) else ""
     evidence = Evidence(
         DISTANCES,
-        float("nan") if pairs.transitions else p_value,
+        float("nan") if reason else p_value,
         reliability,
         held_out,
         gradient_share=share,
         gradient_share_null=null,
         cyclic=_cyclic_share(pairs),
-        reason=UNTESTABLE if pairs.transitions else "",
+        reason=reason,
     )
     return evidence, kept
 
@@ -211,6 +227,17 @@ def measured_pairs(D, strengths=None) -> MeasuredPairs:
     back = scipy.sparse.triu(there.T - there, k=1).tocsr()
     skew = np.asarray(back[source, target]).ravel()
     return MeasuredPairs(source, target, skew, springs.data, n, is_transition_matrix(there))
+
+
+def untestable(D, pairs: MeasuredPairs, strengths=None) -> str:
+    """Why measured pairs of D are no evidence; empty if they are.
+
+    Where most distances are known one way only, the potential is that of the edges, as of a
+    digraph, and the few pairs that are known both ways say nothing about it.
+    """
+    if strengths is not None or pairs.transitions or is_digraph(D):
+        return ""
+    return ONE_WAY if knows_one_way(D, SkewPairs(*pairs[:3])) else ""
 
 
 def is_transition_matrix(strengths) -> bool:
@@ -333,7 +360,13 @@ def _halves(pairs: MeasuredPairs, rng):
     return reliability, compare_skew(there, found, 1.0), HeldOutPairs.some_of(there, found)
 
 
+def _is_forest(pairs: MeasuredPairs) -> bool:
+    return len(pairs.skew) == pairs.n_points - connected_components(_springs(pairs), False)[0]
+
+
 def _correlation(x, y, centred: bool = True) -> float:
+    # by powers of two, which round nothing: squares of large distances overflow
+    x, y = (np.ldexp(v, -np.frexp(np.abs(v).max(initial=0.0))[1]) for v in (x, y))
     if centred:
         x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import Asymmetry, is_symmetric
+from finsler_ext.asymmetry import Asymmetry, distance_skew, is_symmetric, knows_one_way
 from finsler_ext.base import (
     FinslerEstimator,
     check_drift_of,
@@ -26,6 +26,7 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.data import DirectedData
+from finsler_ext.directed.digraph import is_digraph
 from finsler_ext.directed.read import (
     as_matrix,
     check_node_names,
@@ -613,6 +614,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")
         self._warn_of_parts(int(np.isnan(Y[:, 0]).sum()), result.n_groups)
+        self._warn_of_edges(problem)
         found = self.drift_choice_
         if found is not None and found.ambiguous:
             fewer = Y.shape[1] - 1
@@ -640,6 +642,18 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
                 f"The known pairs fall apart into {n_groups} groups of points with no distance "
                 "between them in either direction. They are drawn side by side; distances and "
                 "heights between groups mean nothing."
+            )
+
+    def _warn_of_edges(self, problem: Problem) -> None:
+        """Where the potential is that of edges with lengths, and the height is not."""
+        D = problem.measured.distances
+        if problem.strengths is not None or not self._is_precomputed() or not is_digraph(D):
+            return
+        if knows_one_way(D, distance_skew(D)):
+            warn(
+                "Most distances are known one way only. They are fitted as distances, whose way "
+                "back is unknown. If they are edges of a digraph and should lead downhill, use "
+                "fit(X, weights='adjacent'); potential_ follows the edges in any case."
             )
 
     def _scaled_asymmetry(self, strengths) -> Asymmetry:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.stats import spearmanr
 
+from finsler_ext.asymmetry import Asymmetry
 from finsler_ext.evidence import direction as module
 from finsler_ext.evidence import (
     direction_evidence,
@@ -152,3 +154,43 @@ def test_velocities_against_the_same_velocities_shuffled():
 def test_velocities_need_a_place_each():
     with pytest.raises(ValueError, match="velocities must have the shape of positions"):
         velocity_evidence(np.zeros((3, 1), dtype=int), np.zeros((3, 2)), np.zeros((3, 3)))
+
+
+def test_a_tree_is_not_testable():
+    """A height explains any directions of its edges, so the right ones are no evidence."""
+    rng = np.random.default_rng(0)
+    child = np.arange(1, 60)
+    parent = rng.integers(0, child)
+    tree = scipy.sparse.coo_array((np.ones(59), (parent, child)), shape=(60, 60)).tolil()
+    found = direction_evidence(tree)
+    assert found.gradient_share_null == pytest.approx(1.0)
+    assert found.more_than_chance is None
+    assert "no loop" in found.verdict
+    tree[child[-1], parent[0]] = tree[child[-2], child[-1]] = 1.0
+    assert direction_evidence(tree).more_than_chance is not None
+
+
+def test_equally_many_one_way_edges_with_lengths_are_not_called_chance():
+    """Read as lists of the nearest; their potential is of all edges, not of the few both ways."""
+    rng = np.random.default_rng(0)
+    n, k = 120, 6
+    level = rng.normal(size=n)
+    D = scipy.sparse.lil_array((n, n))
+    for i in range(n):
+        chance = 1 / (1 + np.exp(-4 * (level[i] - level)))
+        chance[i] = 0
+        D[i, rng.choice(n, k, replace=False, p=chance / chance.sum())] = rng.uniform(1, 3, k)
+    found = direction_evidence(D.tocsr())
+    assert found.more_than_chance is None
+    assert "one way only" in found.verdict
+    asymmetry = Asymmetry.of_distances(D.tocsr())
+    assert spearmanr(asymmetry.potential().values, level).statistic > 0.8
+    assert asymmetry.fidelity(asymmetry.potential().values[:, None], 0.5).sign > 0.7
+
+
+def test_very_large_distances_have_the_same_evidence():
+    rng = np.random.default_rng(0)
+    D = noisy_distances(20, rng, rng.normal(size=20))
+    plain = direction_evidence(D)
+    with np.errstate(over="raise"):
+        assert direction_evidence(D * 2.0**460) == plain

@@ -147,6 +147,18 @@ def test_edges_of_an_acyclic_graph_lead_downhill(omega_norm):
         assert np.nanmean(order[source] > order[target]) > 0.9
 
 
+def test_edges_with_lengths_that_could_lead_downhill_are_noted():
+    graph, rank = planted_digraph(150, 5, noise=0.02)
+    graph.data = np.random.default_rng(0).uniform(1, 3, graph.nnz)
+    model = FinslerMDS(metric="precomputed", random_state=0)
+    with pytest.warns(UserWarning, match="weights='adjacent'"):
+        model.fit(graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(graph, weights="adjacent")
+    assert np.corrcoef(model.embedding_[:, -1], rank)[0, 1] > 0.8
+
+
 def test_a_tournament_is_a_graph():
     """Every pair has an edge, one way: nothing is left to favour, and paths lead back."""
     wins = np.triu(np.ones((12, 12)), 1)
