@@ -49,13 +49,14 @@ def check_start(name: str, start) -> None:
 def refuse_diverged(positions: np.ndarray, *, isolated: bool = False) -> None:
     """Raise a ValueError if points have no place; isolated ones need none.
 
-    Beyond the root of the largest float32, distances between positions are infinite.
+    Beyond the root of the largest number of their dtype, distances between positions are infinite.
     """
     lost = np.isnan(positions).all() if isolated else np.isnan(positions).any()
-    if lost or (np.abs(positions) > np.sqrt(np.finfo(np.float32).max)).any():
+    farthest = np.sqrt(np.finfo(positions.dtype).max)
+    if lost or (np.abs(positions) > farthest).any():
         raise ValueError(
-            "The layout diverged: its positions are NaN, infinite or beyond 1.8e19. Use a smaller "
-            "learning_rate, or start from smaller positions."
+            f"The layout diverged: its positions are NaN, infinite or beyond {farthest:.1e}. Use a "
+            "smaller learning_rate, or start from smaller positions."
         )
 
 
@@ -260,7 +261,7 @@ def large_offset(X) -> np.ndarray | None:
         low, high = X.min(axis=0), X.max(axis=0)
         spread = (high - low).max()
         far = np.maximum(np.abs(low), np.abs(high)).max()
-    if not np.isfinite(spread) or spread == 0 or far <= LARGE_OFFSET * spread:
+    if not np.isfinite(spread) or spread == 0 or far / LARGE_OFFSET <= spread:
         return None
     # of the range, not of the rows: sums of many large numbers round
     return low + (high - low) / 2

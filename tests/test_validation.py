@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -289,6 +290,20 @@ def test_units_of_single_precision_do_not_matter_to_tsne(exponent, X):
     X = X.astype(np.float32)
     plain, scaled = tsne().fit(X), tsne().fit(np.ldexp(X, exponent))
     assert np.allclose(plain.affinities_.P.toarray(), scaled.affinities_.P.toarray(), atol=1e-7)
+
+
+@pytest.mark.parametrize("exponent", [-60, 70, 90])
+def test_units_do_not_matter_to_mds(exponent, X):
+    X = X - X.mean(axis=0)
+    plain, scaled = mds().fit(X), mds().fit(np.ldexp(X, exponent))
+    assert np.allclose(plain.embedding_, np.ldexp(scaled.embedding_, -exponent), atol=1e-6)
+
+
+def test_the_range_of_the_largest_numbers_may_overflow(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        AsFitted.of(np.vstack([X, -X]) / np.abs(X).max() * 1.7e308, "euclidean")
+        AsFitted.of(X / np.abs(X).max() * 1e308, "euclidean")
 
 
 @pytest.mark.parametrize(("make", "unit"), [(tsne, 1e200), (mds, 1e39), (mds, 1e-40)])
