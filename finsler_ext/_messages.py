@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# Lines of this package, and of scikit-learn, which wraps fit_transform, are not the user's.
+# Lines of this package, of scikit-learn, which wraps fit_transform, and of contextlib, whose
+# decorators are around transform, are not the user's.
 _OURS = str(Path(__file__).parent)
-_WRAPPERS = ("sklearn",)
+_WRAPPERS = ("sklearn", "contextlib")
 # Warnings of other packages, which give them no category to tell them by. Ours have one each.
 _FOREIGN = {
     # scikit-learn, of rows that were taken out of a frame by this package

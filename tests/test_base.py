@@ -144,3 +144,13 @@ def test_a_copy_has_the_attributes_of_the_model_and_no_others(again):
     model = made(FinslerUMAP, transform_mode="graph").fit(X)
     assert not hasattr(model, "height_")
     assert vars(again(model)).keys() == vars(model).keys()
+
+
+def test_warnings_of_new_points_point_at_the_line_of_the_user():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FinslerTSNE(n_iter=5, early_exaggeration_iter=5, random_state=0).fit(X).transform(X + 1)
+    large = [w for w in caught if "perplexity=30 is too large" in str(w.message)]
+    assert large
+    assert {w.filename for w in large} == {__file__}
