@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse
+from scipy.optimize import OptimizeWarning
 from sklearn.utils.validation import validate_data
 from umap import UMAP
 from umap.umap_ import find_ab_params
@@ -176,7 +178,7 @@ def check_fitted(state: dict) -> None:
         raise ValueError("FinslerUMAP._n_neighbors is not that of its parameters")
     curve = fitted["a"], fitted["b"]
     if None in curve:
-        curve = find_ab_params(fitted["spread"], fitted["min_dist"])
+        curve = fit_curve(fitted["spread"], fitted["min_dist"])
     if not np.allclose(curve, (state["_a"], state["_b"]), rtol=1e-3):
         raise ValueError("FinslerUMAP._a and _b are not those of its parameters")
     check_law(state)
@@ -292,6 +294,27 @@ def upstream_validation(model, X) -> Iterator[None]:
             np.random.set_state(global_state)
 
 
+def fit_curve(spread: float, min_dist: float) -> tuple[float, float]:
+    """a and b of 1/(1 + a F^{2b}), as umap-learn fits them.
+
+    Its fit starts at a = b = 1 and ends at a negative b where the spread is far from 1. The curve
+    of another unit of length has the same b, so it is fitted in units of the spread then.
+
+    Examples
+    --------
+    >>> a, b = fit_curve(0.1, 0.01)
+    >>> print(f"{a:.2f}, {b:.3f}")
+    97.26, 0.895
+    """
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimizeWarning)
+        a, b = find_ab_params(spread, min_dist)
+    if not (a > 0 and b > 0):
+        a, b = find_ab_params(1.0, min_dist / spread)
+        a *= spread ** (-2.0 * b)
+    return a, b
+
+
 # umap-learn's default.
 N_NEIGHBORS = 15
 
@@ -321,7 +344,7 @@ def check_finsler_parameters(model, X, strengths: bool = False):
     if model._n_epochs_list is not None and not model._n_epochs_list:
         raise ValueError("n_epochs: the list of epochs is empty.")
     if model.a is None or model.b is None:
-        model._a, model._b = find_ab_params(model.spread, model.min_dist)
+        model._a, model._b = fit_curve(model.spread, model.min_dist)
     else:
         model._a, model._b = model.a, model.b
     if isinstance(model.init, np.ndarray):

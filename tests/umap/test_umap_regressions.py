@@ -14,6 +14,7 @@ from sklearn.manifold import trustworthiness
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils import check_random_state
 
+import finsler_ext
 from finsler_ext import FinslerUMAP
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.neighbors.transform import training_rows
@@ -212,3 +213,17 @@ def test_round_numbers_do_not_collide():
     rows = training_rows(bits, bits)
     _, first = np.unique(bits, axis=0, return_index=True)
     assert np.array_equal(np.unique(rows), np.sort(first))
+
+
+@pytest.mark.parametrize(("spread", "share"), [(0.01, 0.5), (0.1, 0.1), (100.0, 1.0)])
+def test_a_spread_far_from_one_changes_the_unit_only(spread, share, tmp_path):
+    """umap-learn's own fit of the curve gives a negative b for these."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = quick(spread=spread, min_dist=share * spread).fit(X)
+    distance = np.linspace(0.1, 3, 30)
+    unit = quick(spread=1.0, min_dist=share).fit(X)
+    curves = [1 / (1 + m._a * (d * distance) ** (2 * m._b)) for m, d in ((model, spread), (unit, 1))]
+    assert np.allclose(*curves, atol=1e-3)
+    assert np.isfinite(float(model.loss_))
+    model.save(tmp_path / "model")
+    assert np.array_equal(finsler_ext.load(tmp_path / "model").embedding_, model.embedding_)
