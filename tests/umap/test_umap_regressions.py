@@ -222,7 +222,10 @@ def test_a_spread_far_from_one_changes_the_unit_only(spread, share, tmp_path):
     model = quick(spread=spread, min_dist=share * spread).fit(X)
     distance = np.linspace(0.1, 3, 30)
     unit = quick(spread=1.0, min_dist=share).fit(X)
-    curves = [1 / (1 + m._a * (d * distance) ** (2 * m._b)) for m, d in ((model, spread), (unit, 1))]
+    curves = [
+        1 / (1 + fitted._a * (length * distance) ** (2 * fitted._b))
+        for fitted, length in ((model, spread), (unit, 1.0))
+    ]
     assert np.allclose(*curves, atol=1e-3)
     assert np.isfinite(float(model.loss_))
     model.save(tmp_path / "model")
