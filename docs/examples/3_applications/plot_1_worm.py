@@ -32,8 +32,9 @@ print(model.evidence_)
 # %%
 # A neuron is named as out of line if the whole 99 % interval of its height is nearer to the median
 # of another class. The width was chosen on planted graphs, of the intervals of 90, 95 and 99 % the
-# one with the fewest false names (``python -m benchmarks.applications planted``). There, where it
-# named about four nodes, one name in seven was false; where it named one, up to seven in ten.
+# one with the fewest false names (``python -m benchmarks.applications planted``). On graphs where
+# it named about four nodes, one name in seven was false; where it named about one, up to seven in
+# ten were.
 
 neurons = pd.DataFrame(
     {"height": model.embedding_[:, 2], "error": 2.576 * model.height_error_},
@@ -96,15 +97,15 @@ ax.spines[["top", "right"]].set_visible(False)
 # UMAP of shortest paths, the better sign   .657 (.58 to .73)
 # ========================================= =================
 #
-# SpringRank orders the classes as well as the height does. What is added is the map, an error for
-# each neuron and the evidence.
+# SpringRank orders the classes as well as the height does. The height comes with a map, an
+# error for each neuron and the evidence.
 #
 # Do brains become more feedforward with age? In eight stages of growing worms (Witvliet et al.
 # 2021) this was *not* seen: −0.0003 of the synapses per stage, beside a standard deviation of
 # 0.0016 among wirings with the same in- and out-degrees (``python -m benchmarks.aligned worms``).
 #
 # **When this will mislead you.** Muscles are not in the data: a motor neuron that has synapses on
-# muscles and on few neurons (HSN) may lie high. The pharynx has a nervous system of its own with
-# hardly a link to the rest, so its heights have very long bars: do not compare them with others. A
+# muscles and on few neurons (HSN) may lie high. The pharynx has its own nervous system with hardly
+# a link to the rest, so its heights have very long bars: do not compare them with others. A
 # third of the asymmetry is feedback or noise, which no height shows. Errors assume that synapses
 # were counted independently of each other.

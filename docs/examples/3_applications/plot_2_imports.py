@@ -2,15 +2,16 @@
 A code base as a landscape
 ==========================
 
-Which modules of a package rest on which, and which imports go against the flow? One command
-answers this for any package that is installed. In a clone of the repository::
+Which modules of a package depend on which, and which imports go against the flow? One command
+answers this for any installed package. In a clone of the repository::
 
     pip install '.[plot,imports]'
     finsler-ext imports sklearn --without tests --without externals --plot sklearn.html
 
 It prints the imports that lead up and the cycles, and writes a page to explore (``--plot
 sklearn.png``: a picture). Here are the same steps in Python. A module that imports many others and
-is imported by few lies high. Imports that lead up are red; the twenty that rise most stand out.
+is imported by few lies high. Imports that lead up are red; the twenty that rise most are drawn
+thicker. Modules with a ring have their name beside them.
 """
 
 import matplotlib.pyplot as plt
@@ -52,7 +53,7 @@ for name in ("django", "pandas", "sympy"):
 
 # %%
 # Our own package, with every import that leads up. None of them is in a cycle: there is an order in
-# which every import leads down, and the height, which is an average, is not it.
+# which every import leads down, but the height, which is an average, is a different order.
 
 own, ours = draw("finsler_ext", without=())
 for source, target in ours.upward():
@@ -81,8 +82,8 @@ assert not own.cycles()
 # So the order is SpringRank's, and graphviz's dot agrees better with the declared layers on five of
 # the seven packages that it could draw; it also has fewer crossings on all seven. It needed 21 s
 # for one of them and more than a minute for the eighth (napari), which take half a second here.
-# What the landscape adds is a map on which related modules are close, and size: a graph of 10,000
-# nodes is fitted in 2.3 s.
+# The landscape adds a map on which related modules are close, and size: a graph of 10,000 nodes is
+# fitted in 2.3 s.
 #
 # **When this will mislead you.** The height is an average over all imports of a module, not a layer
 # that somebody declared. An ``__init__.py`` that collects names is high if few import it and low if

@@ -2,7 +2,7 @@
 A lineage from RNA velocity
 ===========================
 
-Which cells come before which, and where should one not say? RNA velocity estimates, for each cell,
+Which cells come before which, and where do the data not say? RNA velocity estimates, for each cell,
 the direction in which its expression is changing. Here are 200 cells of the dentate gyrus of the
 mouse (Hochgerner et al. 2018). Most of them belong to one known lineage: radial glia, nIPC,
 neuroblasts, immature granule cells, mature granule cells. The order comes from the velocities
@@ -57,15 +57,15 @@ right.set_xticks(range(5), labels, fontsize=12)
 right.set(
     ylabel="height of each cell; line: median",
     xlabel="(number of cells)",
-    title="development runs down, but for the last step",
+    title="development runs down, except in the last step",
 )
 right.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Where should one not say? For two clusters, take the chance that a cell of one lies above a cell
+# Where do the data not say? For two clusters, take the chance that a cell of one lies above a cell
 # of the other, and resample the cells. If the interval holds 50 %, the velocities do not order the
-# two. That is so for the last step: immature and mature granule cells. Height is shared among
-# neighbouring cells, so these intervals are too narrow rather than too wide.
+# two. That is so for the last step, from immature to mature granule cells. Neighbouring cells have
+# similar heights, so these intervals are too narrow rather than too wide.
 
 for before, after in pairwise(lineage):
     early, late = height[cluster == before], height[cluster == after]
@@ -101,8 +101,8 @@ print(caught[-1].message)
 #
 # Share of the pairs of cells from different stages that are in the right order, with 95 % intervals
 # over resampled cells (``python -m benchmarks.applications dentate pancreas``; the 739 cells of the
-# pancreas are those of ``scvelo.datasets.pancreas()``). We are behind: on the pancreas by more than
-# the intervals.
+# pancreas are from ``scvelo.datasets.pancreas()``). The height is behind, on the pancreas by more
+# than the intervals.
 #
 # ======================================= ================ ================
 # order                                   dentate gyrus    pancreas
@@ -121,8 +121,9 @@ print(caught[-1].message)
 # (.23). Ours says so in 95 of 100 shuffles; in the other 5 it is fooled, as a test at 5 % is.
 #
 # **When this will mislead you.** Velocities may point the wrong way for a whole group of cells, and
-# then so does the height: the evidence compares neighbours and knows no biology. In the dentate
-# gyrus the step from immature to mature granule cells is not in the velocities, in the pancreas
-# that from ductal cells to those with little Ngn3. Heights of cells that no chain of transitions
-# joins (microglia and granule cells, say) do not compare. Transition probabilities alone cannot be
-# tested: keep the velocities in the AnnData, so that ``fsc.velocity`` can shuffle them.
+# then the height does, too: the evidence compares neighbours and knows no biology. The velocities
+# of the dentate gyrus do not contain the step from immature to mature granule cells, those of the
+# pancreas not the step from ductal cells to cells with little Ngn3. Heights of cells that no chain
+# of transitions joins (microglia and granule cells, say) do not compare. Transition probabilities
+# alone cannot be tested: keep the velocities in the AnnData, so that ``fsc.velocity`` can shuffle
+# them.

@@ -51,7 +51,7 @@ print(field.verdict)
 # %%
 # How sure is an arrow? The field is fitted again to connections drawn at random, twenty times. An
 # arrow is pale if it turns by more than 45° in any of these draws. In the west most arrows are
-# sure: in these days the cheaper way there led south and east, not only east.
+# sure: on these days the cheaper way there led south and east, not only east.
 
 grid = np.stack(np.meshgrid(np.arange(-94, -54, 4.0), np.arange(27, 49, 4.0)), axis=-1)
 points = grid.reshape(-1, 2)
