@@ -30,6 +30,8 @@ SMALLEST_SQUARE, LARGEST_SQUARE = 1e-100, 1e100
 SMALLEST_SINGLE, LARGEST_SINGLE = 1e-30, 1e30
 # Layouts are a few tens wide; gradients of much larger ones vanish in single precision.
 LARGEST_START = 1e9
+# Distances from a point to itself below this share of the largest distance are rounding.
+DIAGONAL_ROUNDING = 1e-6
 # float64 tells integers up to this from their neighbours.
 LARGEST_INTEGER = 2**53
 
@@ -43,6 +45,18 @@ def check_start(name: str, start) -> None:
         raise ValueError(
             f"{name}: positions up to {np.abs(start).max():.3g} are too far apart to be moved; "
             f"divide them, so that they stay below {LARGEST_START:g}."
+        )
+
+
+def check_diagonal(D) -> None:
+    """Refuse distances of points to themselves, rounding and missing ones aside."""
+    values = D.data if scipy.sparse.issparse(D) else D
+    largest = values[np.isfinite(values)].max(initial=0.0) if values.size else 0.0
+    own = np.abs(D.diagonal())
+    if np.any(own[np.isfinite(own)] > DIAGONAL_ROUNDING * largest):
+        raise ValueError(
+            "metric='precomputed': the distance from a point to itself must be 0; set the "
+            "diagonal of the matrix to 0."
         )
 
 

@@ -11,7 +11,7 @@ from finsler_ext.asymmetry import MOSTLY_TWO_WAY, is_symmetric
 from finsler_ext.directed.data import complete_paths, read_matrix
 from finsler_ext.directed.digraph import both_ways, digraph_edges, edge_strengths
 from finsler_ext.directed.read import as_matrix, check_range, fill_missing
-from finsler_ext.neighbors.precomputed import check_diagonal
+from finsler_ext.validation import check_diagonal
 
 MISSING = ("auto", "ignore", "geodesic")
 # Share of all weight that the edges of a graph have with weights="adjacent". Direction of held-out

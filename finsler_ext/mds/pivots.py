@@ -32,8 +32,8 @@ from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope
 from finsler_ext.neighbors.geodesics import ZERO_LENGTH
-from finsler_ext.neighbors.precomputed import check_diagonal
 from finsler_ext.schema import array, saved
+from finsler_ext.validation import check_diagonal
 
 # Graphs of more nodes are embedded by pivots.
 ALL_PAIRS = 5000

@@ -1,7 +1,7 @@
 """Neighbour searches behind one protocol, `NeighborIndex`: by name, and the choice among them.
 
 search.py        what every search offers and returns
-exact.py         all pairs; `distances.py` compares blocks of dense rows, `metrics.py` any metric
+exact.py         all pairs in any metric; those of dense rows by products in `distances.py`
 kmeans_graph.py  large dense data: k-means, then neighbours of neighbours
 nndescent.py     pynndescent
 precomputed.py   directed distances that are given
@@ -37,8 +37,7 @@ EXACT_SECONDS = 3.0
 
 
 def _exact(use: SearchSettings) -> NeighborIndex:
-    from finsler_ext.neighbors.exact import ExactIndex
-    from finsler_ext.neighbors.metrics import EUCLIDEAN
+    from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex
 
     known = use.function is None or (isinstance(use.metric, str) and use.metric in EUCLIDEAN)
     return ExactIndex(
@@ -90,7 +89,7 @@ def make_index(search: str, settings: SearchSettings) -> NeighborIndex:
 
 def cheapest_search(X, metric, *, approximate: bool = False) -> str:
     """The search to take for the rows of X; ``approximate`` leaves out the exact one."""
-    from finsler_ext.neighbors.exact import REDUCIBLE
+    from finsler_ext.neighbors.distances import REDUCIBLE
 
     n = X.shape[0]
     if n < SMALL and not approximate:

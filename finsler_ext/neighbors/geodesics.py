@@ -11,8 +11,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from finsler_ext._threads import row_blocks
-from finsler_ext.neighbors.exact import exact_neighbors
-from finsler_ext.neighbors.metrics import EUCLIDEAN, block_function
+from finsler_ext.neighbors.exact import EUCLIDEAN, block_function, exact_neighbors
 from finsler_ext.neighbors.search import DirectedNeighbors
 from finsler_ext.scales import SourceScale, scale_of_new, source_scale
 from finsler_ext.schema import array, part, saved, sparse
@@ -165,8 +164,10 @@ def _join(graph, label, n_components, measure, scale):
         added.append((*best_pair[newest], best[newest]))
     i, j, d = (np.array(column) for column in zip(*added, strict=True))
     i, j = i.astype(np.int64), j.astype(np.int64)
-    there = measure_pairs(measure, i, j)
-    back = measure_pairs(measure, j, i)
+    there, back = (
+        np.array([measure(a[[e]], b[[e]])[0, 0] for e in range(len(a))])
+        for a, b in ((i, j), (j, i))
+    )
     # A direction without a distance of its own takes the other's.
     there, back = np.where(np.isfinite(there), there, d), np.where(np.isfinite(back), back, d)
     return _with_edges(
@@ -175,10 +176,6 @@ def _join(graph, label, n_components, measure, scale):
         np.concatenate([j, i]),
         np.concatenate([there / scale[i], back / scale[j]]),
     )
-
-
-def measure_pairs(measure, rows, columns) -> np.ndarray:
-    return np.array([measure(rows[[e]], columns[[e]])[0, 0] for e in range(len(rows))])
 
 
 def _reverse_one_way_edges(graph, label, scale):

@@ -23,12 +23,13 @@ from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread, run_rows
 from finsler_ext.neighbors.distances import (
     DenseRows,
+    Reduction,
     nearest_of_block,
     nearest_rows,
     quick_square_distance,
+    reduction_of,
     square_distance,
 )
-from finsler_ext.neighbors.exact import Reduction, reduction_of
 from finsler_ext.neighbors.search import (
     DirectedNeighbors,
     NewNeighbors,

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from finsler_ext._messages import stage
 from finsler_ext._threads import numba_threads, plain_interrupt, refuse_after_fork
-from finsler_ext.neighbors.metrics import refuse_nan, refuse_negative
+from finsler_ext.neighbors.exact import refuse_nan, refuse_negative
 from finsler_ext.neighbors.search import (
     DirectedNeighbors,
     NeighborIndex,

@@ -12,34 +12,7 @@ from finsler_ext.neighbors.search import (
     with_missing,
     with_self_first,
 )
-
-# Distances from a point to itself below this share of the largest distance are rounding.
-DIAGONAL_ROUNDING = 1e-6
-
-
-class PrecomputedIndex:
-    """A `NeighborIndex` over directed distances; new rows come with distances of their own."""
-
-    name = "given distances"
-
-    def build(self, X, k: int) -> DirectedNeighbors:
-        return precomputed_neighbors(X, k)
-
-    def query(self, new, k: int, *, incoming=None) -> NewNeighbors:
-        """``new`` holds the distances from new points, ``incoming`` those to them."""
-        return precomputed_new_neighbors(new, new if incoming is None else incoming, k)
-
-
-def check_diagonal(D) -> None:
-    """Refuse distances of points to themselves, rounding and missing ones aside."""
-    values = D.data if scipy.sparse.issparse(D) else D
-    largest = values[np.isfinite(values)].max(initial=0.0) if values.size else 0.0
-    own = np.abs(D.diagonal())
-    if np.any(own[np.isfinite(own)] > DIAGONAL_ROUNDING * largest):
-        raise ValueError(
-            "metric='precomputed': the distance from a point to itself must be 0; set the "
-            "diagonal of the matrix to 0."
-        )
+from finsler_ext.validation import check_diagonal
 
 
 def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:

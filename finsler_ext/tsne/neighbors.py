@@ -13,10 +13,15 @@ from sklearn.metrics import pairwise_distances
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.neighbors import EXACT, KMEANS_GRAPH, cheapest_search
-from finsler_ext.neighbors.distances import pair_distances
-from finsler_ext.neighbors.exact import REDUCIBLE, ExactIndex, sampled_recall
+from finsler_ext.neighbors.distances import REDUCIBLE, pair_distances
+from finsler_ext.neighbors.exact import (
+    ExactIndex,
+    is_asymmetric,
+    refuse_nan,
+    refuse_negative,
+    sampled_recall,
+)
 from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
-from finsler_ext.neighbors.metrics import is_asymmetric, refuse_nan, refuse_negative
 from finsler_ext.neighbors.precomputed import precomputed_neighbors
 from finsler_ext.schema import (
     JOBS,

@@ -28,9 +28,14 @@ from finsler_ext.neighbors import (
     kmeans_graph,  # noqa: F401  (a model file may hold its index)
     make_index,
 )
-from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, sampled_recall
+from finsler_ext.neighbors.exact import (
+    EUCLIDEAN,
+    ExactIndex,
+    exact_neighbors,
+    is_asymmetric,
+    sampled_recall,
+)
 from finsler_ext.neighbors.geodesics import geodesic_neighbors, metric_between
-from finsler_ext.neighbors.metrics import EUCLIDEAN, is_asymmetric
 from finsler_ext.neighbors.nndescent import approximate_neighbors, as_index
 from finsler_ext.neighbors.precomputed import distances_between, precomputed_neighbors
 from finsler_ext.neighbors.search import DirectedNeighbors, SearchSettings, with_self_first

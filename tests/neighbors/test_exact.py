@@ -8,9 +8,8 @@ from scipy.spatial.distance import cdist
 
 from finsler_ext._messages import listening
 from finsler_ext.neighbors import distances as blocks
-from finsler_ext.neighbors.distances import DenseRows, nearest_rows
-from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, reduction_of
-from finsler_ext.neighbors.metrics import is_asymmetric
+from finsler_ext.neighbors.distances import DenseRows, nearest_rows, reduction_of
+from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors, is_asymmetric
 from finsler_ext.neighbors.search import with_self_first
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,6 @@ from finsler_ext.neighbors import SEARCHES, cheapest_search, make_index
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors
 from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
 from finsler_ext.neighbors.nndescent import NNDescentIndex, approximate_neighbors
-from finsler_ext.neighbors.precomputed import PrecomputedIndex
 from finsler_ext.neighbors.search import NeighborIndex, SearchSettings
 from finsler_ext.umap import graph as umap_graph
 
@@ -16,9 +15,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(700, 5)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    "index", [ExactIndex(), KMeansGraphIndex(), NNDescentIndex(), PrecomputedIndex()]
-)
+@pytest.mark.parametrize("index", [ExactIndex(), KMeansGraphIndex(), NNDescentIndex()])
 def test_every_search_keeps_the_protocol(index):
     assert isinstance(index, NeighborIndex)
 
