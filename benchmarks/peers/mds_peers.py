@@ -27,8 +27,8 @@ from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import is_symmetric
 from finsler_ext.mds.descent import majorize
 from finsler_ext.mds.distances import checked_dissimilarities
-from finsler_ext.mds.problem import InitialLayout
 from finsler_ext.mds.scaling import SCALINGS, OrdinalStress, Transformation, transformation_at
+from finsler_ext.mds.start import InitialLayout
 from finsler_ext.mds.stress import TINY, dense_stress
 
 __all__ = ["PeerResult", "radius_distance_mds", "rescaled", "slide_vector_mds", "symmetric_mds"]

@@ -31,7 +31,7 @@ from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import is_symmetric
 from finsler_ext.geometry.randers import check_omega_norm
 from finsler_ext.mds.distances import checked_dissimilarities
-from finsler_ext.mds.problem import InitialLayout
+from finsler_ext.mds.start import InitialLayout
 from finsler_ext.mds.stress import dense_stress
 
 __all__ = ["PrintedResult", "printed_smacof"]

@@ -27,18 +27,10 @@ from scipy.optimize import minimize_scalar
 
 from finsler_ext._threads import RowPool
 from finsler_ext.geometry import Space
-from finsler_ext.mds.descent import Descent
+from finsler_ext.mds.descent import Descent, Settings, is_init, objective_of, run_at, starts_of
 from finsler_ext.mds.distances import DirectedInput
-from finsler_ext.mds.problem import (
-    InitialLayout,
-    Settings,
-    is_init,
-    objective_of,
-    run_at,
-    starts_of,
-    turned,
-)
-from finsler_ext.mds.scaling import transformation_at
+from finsler_ext.mds.scaling import Transformation, transformation_at
+from finsler_ext.mds.start import InitialLayout, turned
 from finsler_ext.metrics import explained_share
 from finsler_ext.schema import FLAG, TEXT, listed, number, part, saved, whole
 
@@ -60,11 +52,6 @@ NOISY_SHARE = 20
 NO_STRESS = 1e-4
 
 
-def expressible(gradient_share: float, n: int) -> float:
-    """The gradient share, or what noise might make of it; 1 where it is not known."""
-    return max(gradient_share, NOISY_SHARE / n) if gradient_share == gradient_share else 1.0
-
-
 @saved(
     n_components=whole("[1, inf)"),
     omega_norm=number("[0, 1)"),
@@ -76,7 +63,7 @@ class ColumnTrial(NamedTuple):
     """A number of columns that was tried, its drift, and how well it fits.
 
     explained : share of the asymmetry that the layout shows; nan if not known
-    expressible : share that any height could show
+    expressible : share that any height could show, or that noise might make of it; 1 if not known
     """
 
     n_components: int
@@ -84,6 +71,22 @@ class ColumnTrial(NamedTuple):
     normalized_stress: float
     explained: float
     expressible: float = 1.0
+
+
+def column_trial(
+    directed: DirectedInput,
+    position: np.ndarray,
+    omega: float,
+    normalized_stress: float,
+    gradient_share: float,
+    transformation: Transformation,
+    space: Space,
+) -> ColumnTrial:
+    D = transformation.disparities(directed.with_nan())
+    explained = explained_share(position, D, omega, space)
+    known = gradient_share == gradient_share
+    share = max(gradient_share, NOISY_SHARE / len(position)) if known else 1.0
+    return ColumnTrial(position.shape[1], omega, normalized_stress, explained, share)
 
 
 @saved(n_components=whole("[1, inf)"), reason=TEXT, trials=listed(part("ColumnTrial")))
@@ -108,21 +111,21 @@ def shows_more(narrow: ColumnTrial, wide: ColumnTrial) -> bool:
 
 
 def choose_columns(
-    fit: Callable[[int], tuple[Any, ColumnTrial]], columns: tuple[int, int] = COLUMNS
+    fit: Callable[[int], tuple[Any, ColumnTrial]],
 ) -> tuple[Any, ColumnChoice]:
     """The result of ``fit`` with as many columns as the data needs, and the choice."""
-    (few, narrow), (many, wide) = (fit(m) for m in columns)
+    (few, narrow), (many, wide) = (fit(m) for m in COLUMNS)
     both = (
-        f"stress {narrow.normalized_stress:.2g} with {columns[0]} columns and "
-        f"{wide.normalized_stress:.2g} with {columns[1]}"
+        f"stress {narrow.normalized_stress:.2g} with {COLUMNS[0]} columns and "
+        f"{wide.normalized_stress:.2g} with {COLUMNS[1]}"
     )
     if does_as_well(narrow, wide):
-        reason = f"{both}: {columns[0]} are enough, and the height is one of the axes of the map"
-        return few, ColumnChoice(columns[0], reason, (narrow, wide))
+        reason = f"{both}: {COLUMNS[0]} are enough, and the height is one of the axes of the map"
+        return few, ColumnChoice(COLUMNS[0], reason, (narrow, wide))
     if shows_more(narrow, wide):
         both = f"{both}, asymmetry shown {narrow.explained:.0%} and {wide.explained:.0%}"
     reason = f"{both}: the height needs a column of its own"
-    return many, ColumnChoice(columns[1], reason, (narrow, wide))
+    return many, ColumnChoice(COLUMNS[1], reason, (narrow, wide))
 
 
 # A Randers drift of 1 would let points be at distance 0 from others; the search ends here, or at
@@ -169,67 +172,12 @@ class DriftSearch(NamedTuple):
     ambiguous: bool = False
 
 
-def suited_drift(problem, position: np.ndarray, omega: float, pool: RowPool) -> np.ndarray:
-    """The drift vector that suits positions of shape (n, m) best: linear least squares.
-
-    ``omega`` is the drift at which they settled.
-    """
-    place = np.ascontiguousarray(position.T) / problem.unit
-    square, pull = problem.drift_pull(place, omega, pool)
-    return np.linalg.lstsq(square, pull, rcond=None)[0]
-
-
-def suited_length(
-    problem, position: np.ndarray, omega: float, space: Space, pool: RowPool
-) -> float:
-    """The drift along the last axis at which the stress of a layout of shape (n, m) is lowest."""
-    place = np.ascontiguousarray(position.T) / problem.unit
-    if space.majoriser is not None:  # the stress is quadratic in the drift
-        square, pull = problem.drift_pull(place, omega, pool)
-        return float(pull[-1] / square[-1, -1]) if square[-1, -1] > 0 else 0.0
-    found = minimize_scalar(
-        lambda omega: problem.slope(place, omega, pool).stress,
-        bounds=(0.0, LARGEST_DRIFT * space.limit),
-        method="bounded",
-        options={"xatol": PRECISION},
-    )
-    return float(found.x)
-
-
-def suited_slope(
-    problem, position: np.ndarray, omega: float, largest: float, pool: RowPool
-) -> float:
-    """The drift at which the stress of a layout is lowest if its heights change as 1/ω.
-
-    They then show the same asymmetry, and what changes is how they fit the distances.
-    """
-    if omega == 0:
-        return 0.0
-    place = np.ascontiguousarray(position.T) / problem.unit
-
-    def stress(other: float) -> float:
-        scaled = place.copy()
-        scaled[-1] *= omega / other
-        return problem.slope(scaled, other, pool).stress
-
-    bounds = (SMALLEST_DRIFT * largest, largest)
-    found = minimize_scalar(stress, bounds=bounds, method="bounded", options={"xatol": PRECISION})
-    return float(found.x) if found.fun < stress(omega) else omega
-
-
 def search_drift(
     fit: Callable[[float], tuple[float, float]], first: float, largest: float = LARGEST_DRIFT
 ) -> DriftSearch:
     """Find the drift at which a layout settles that suits this drift best.
 
-    Parameters
-    ----------
-    fit : callable
-        Lays out at a drift; returns the stress and the drift that suits the layout best.
-    first : float
-        Where to start.
-    largest : float
-        Where the search ends.
+    ``fit`` lays out at a drift, and returns the stress and the drift that suits the layout best.
 
     Examples
     --------
@@ -304,17 +252,31 @@ def find_drift(
     starts = starts_of(plain, settings, random_state)
     with RowPool(objective.n_points, settings.n_threads, heavy=True) as pool:
         trials = _Trials(objective, starts, settings, pool)
-        if not plain.is_skew and plain.side is None:
-            found = search_drift(trials.fit_symmetric, 0.0, trials.largest)
-        else:
-            found = search_drift(trials.fit, trials.first_drift(), trials.largest)
-    best = trials.runs[found.omega_norm]
-    if settings.compare_columns and settings.n_components > 1 and found.omega_norm > 0:
-        fewer = _one_fewer(settings)
-        start = starts_of(plain, fewer, random_state)(found.omega_norm)
-        narrow = run_at(objective, start, found.omega_norm, fewer)
-        found = _compared(found, best, narrow, directed, objective, plain, settings.space)
-    return found, best
+        trials.symmetric = not plain.is_skew and plain.side is None
+        first = 0.0 if trials.symmetric else trials.first_drift()
+        found = search_drift(trials.fit, first, trials.largest)
+    best, omega = trials.runs[found.omega_norm], found.omega_norm
+    if not settings.compare_columns or settings.n_components == 1 or omega == 0:
+        return found, best
+    fewer = settings._replace(
+        n_components=settings.n_components - 1, init="finsler", eps=max(COMPARE_EPS, settings.eps)
+    )
+    narrow = run_at(objective, starts_of(plain, fewer, random_state)(omega), omega, fewer)
+    few, many = (
+        column_trial(
+            directed,
+            run.position,
+            omega,
+            run.plain_stress / (objective.total * objective.unit**2),
+            plain.gradient_share,
+            transformation_at(objective, run.position, omega),
+            settings.space,
+        )
+        for run in (narrow, best)
+    )
+    # If one column fewer does as well at this drift, larger drifts do as well, too.
+    ambiguous = does_as_well(few, many, SPARE_STRESS)
+    return found._replace(narrower_stress=few.normalized_stress, ambiguous=ambiguous), best
 
 
 class _Pilot(NamedTuple):
@@ -329,6 +291,9 @@ class _Pilot(NamedTuple):
 class _Trials:
     """Fits at several drifts, each from the layout of the one before."""
 
+    symmetric = False
+    """Whether no drift is called for."""
+
     def __init__(self, objective, starts, settings: Settings, pool: RowPool):
         self.objective, self.starts, self.settings, self.pool = objective, starts, settings, pool
         self.runs: dict[float, Descent] = {}
@@ -340,43 +305,29 @@ class _Trials:
             max_iter=min(PILOT_ITERATIONS, settings.max_iter), eps=max(PILOT_EPS, settings.eps)
         )
 
-    def _run(self, omega: float, settings: Settings) -> Descent:
-        start = self.starts(omega) if self.here is None else self.here
-        if self.here is not None and self.drift is not None and omega > 0:
-            start = start.copy()
-            start[:, -1] *= self.drift / omega
-        return run_at(self.objective, start, omega, settings)
-
-    def _suited(self, run: Descent, omega: float, *, turn: bool) -> float:
-        """The drift that suits a layout: along its last axis, or along one to turn it to."""
-        self.here, self.drift = run.position, None
-        if run.skew_weight > 1:
-            self.drift = omega
-            return suited_slope(self.objective, run.position, omega, self.largest, self.pool)
-        if turn:
-            drift = suited_drift(self.objective, run.position, omega, self.pool)
-            self.here = turned(run.position, drift)
-            return float(np.linalg.norm(drift))
-        return suited_length(self.objective, run.position, omega, self.settings.space, self.pool)
+    def fit(self, omega: float) -> tuple[float, float]:
+        """The stress reached at a drift, and the drift that suits the layout best."""
+        run = self.runs[omega] = self._run(omega, self.settings)
+        if self.symmetric:
+            return run.stress, 0.0
+        return run.stress, self._suited(run, omega, turn=omega < NEGLIGIBLE_DRIFT)
 
     def first_drift(self) -> float:
         """Where to start the search: where short fits lead from the drift that suits the start.
 
         Or where they lead from elsewhere, if the stress is clearly lower there.
         """
-        chosen = self._pilot(self._suited_start())
+        made = isinstance(self.starts, InitialLayout)
+        chosen = self._pilot(self.starts.suited_drift() if made else 0.0)
         plain, total = chosen.drift is None, self.objective.total * self.objective.unit**2
         fits = plain and chosen.stress <= NO_STRESS * total
-        if isinstance(self.starts, InitialLayout) and not fits:
+        if made and not fits:
             other = self._pilot(FAR_DRIFT)
             lower = CLEARLY_LOWER if plain else LIKELIER
             if other.stress < lower * chosen.stress:
                 chosen = other
         self.here, self.drift = chosen.position, chosen.drift
         return chosen.omega_norm
-
-    def _suited_start(self) -> float:
-        return self.starts.suited_drift() if isinstance(self.starts, InitialLayout) else 0.0
 
     def _pilot(self, omega: float) -> _Pilot:
         """Where a few short fits lead from a drift."""
@@ -391,43 +342,51 @@ class _Trials:
                 omega = max(omega, SMALLEST_DRIFT * self.largest)
         return _Pilot(omega, run.stress, self.here, self.drift)
 
-    def fit(self, omega: float) -> tuple[float, float]:
-        run = self.runs[omega] = self._run(omega, self.settings)
-        return run.stress, self._suited(run, omega, turn=omega < NEGLIGIBLE_DRIFT)
+    def _run(self, omega: float, settings: Settings) -> Descent:
+        start = self.starts(omega) if self.here is None else self.here
+        if self.here is not None and self.drift is not None and omega > 0:
+            start = start.copy()
+            start[:, -1] *= self.drift / omega
+        return run_at(self.objective, start, omega, settings)
 
-    def fit_symmetric(self, omega: float) -> tuple[float, float]:
-        """Without skew no drift is called for."""
-        self.runs[omega] = self._run(omega, self.settings)
-        return self.runs[omega].stress, 0.0
+    def _suited(self, run: Descent, omega: float, *, turn: bool) -> float:
+        """The drift that suits a layout: along its last axis, or along one to turn it to."""
+        self.here, self.drift = run.position, None
+        place = np.ascontiguousarray(run.position.T) / self.objective.unit
+        if run.skew_weight > 1:
+            self.drift = omega
+            return self._suited_by_slope(place, omega)
+        if not turn and self.settings.space.majoriser is None:
+            bounds = (0.0, self.largest)
+            return self._lowest(lambda other: self._stress(place, other), bounds)[0]
+        # the stress is quadratic in the drift
+        square, pull = self.objective.drift_pull(place, omega, self.pool)
+        if not turn:
+            return float(pull[-1] / square[-1, -1]) if square[-1, -1] > 0 else 0.0
+        drift = np.linalg.lstsq(square, pull, rcond=None)[0]
+        self.here = turned(run.position, drift)
+        return float(np.linalg.norm(drift))
 
+    def _suited_by_slope(self, place: np.ndarray, omega: float) -> float:
+        """The drift with the lowest stress if heights change as 1/ω.
 
-def _one_fewer(settings: Settings) -> Settings:
-    eps = max(COMPARE_EPS, settings.eps)
-    return settings._replace(n_components=settings.n_components - 1, init="finsler", eps=eps)
+        They then show the same asymmetry, and what changes is how they fit the distances.
+        """
+        if omega == 0:
+            return 0.0
 
+        def stress(other: float) -> float:
+            scaled = place.copy()
+            scaled[-1] *= omega / other
+            return self._stress(scaled, other)
 
-def _compared(found, best, narrow, directed, objective, plain, space) -> DriftSearch:
-    """Whether one column fewer does as well at this drift: then larger drifts do as well, too."""
-    omega, total = found.omega_norm, objective.total * objective.unit**2
-    share = expressible(plain.gradient_share, len(directed.distances))
-    fewer, more = (
-        ColumnTrial(
-            run.position.shape[1],
-            omega,
-            run.plain_stress / total,
-            explained_skew(directed, objective, run.position, omega, space),
-            share,
-        )
-        for run in (narrow, best)
-    )
-    return found._replace(
-        narrower_stress=fewer.normalized_stress, ambiguous=does_as_well(fewer, more, SPARE_STRESS)
-    )
+        found, lowest = self._lowest(stress, (SMALLEST_DRIFT * self.largest, self.largest))
+        return found if lowest < stress(omega) else omega
 
+    def _stress(self, place: np.ndarray, omega: float) -> float:
+        return self.objective.slope(place, omega, self.pool).stress
 
-def explained_skew(
-    directed: DirectedInput, objective, position, omega: float, space: Space
-) -> float:
-    """Share of the skew part of D̂ that a layout shows; nan if no pair is known both ways."""
-    D = transformation_at(objective, position, omega).disparities(directed.with_nan())
-    return explained_share(position, D, omega, space)
+    def _lowest(self, stress: Callable[[float], float], bounds) -> tuple[float, float]:
+        options = {"xatol": PRECISION}
+        found = minimize_scalar(stress, bounds=bounds, method="bounded", options=options)
+        return float(found.x), found.fun

@@ -5,7 +5,6 @@ Standalone: neither umap-learn nor openTSNE is imported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,13 @@ from finsler_ext.directed.read import (
     unmask,
 )
 from finsler_ext.io import SaveMixin
+from finsler_ext.mds.descent import (
+    GD_EPOCHS,
+    SETTINGS,
+    SMACOF_ITERATIONS,
+    Settings,
+    check_settings,
+)
 from finsler_ext.mds.distances import (
     MISSING,
     DirectedInput,
@@ -43,21 +49,8 @@ from finsler_ext.mds.distances import (
     digraph_strengths,
 )
 from finsler_ext.mds.drift import COLUMNS
-from finsler_ext.mds.layout import (
-    StressResult,
-    finsler_mds_gd,
-    finsler_smacof,
-    solve,
-)
+from finsler_ext.mds.layout import StressResult, finsler_mds_gd, finsler_smacof, solve
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
-from finsler_ext.mds.problem import (
-    GD_EPOCHS,
-    SETTINGS,
-    SMACOF_ITERATIONS,
-    Settings,
-    check_settings,
-    method_of,
-)
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.scales import SCALES, source_scale
@@ -152,16 +145,6 @@ def check_fitted(state: dict) -> None:
         made = source_scale(given, np.empty((len(scale), 0))).values
         if not np.allclose(made, scale, rtol=1e-6, atol=0):
             raise ValueError("FinslerMDS.local_scale is not that of its distances")
-
-
-class Checked(NamedTuple):
-    """Checked rows or directed data, strengths of edges where given, weights, settings."""
-
-    data: Any
-    strengths: Any
-    weights: Any
-    settings: Settings
-    random_state: np.random.RandomState
 
 
 class Problem(NamedTuple):
@@ -388,13 +371,14 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         self._fit(X, weights=weights)
         return self
 
-    def _validate(self, X, *, weights) -> Checked:
+    def _validate(self, X, *, weights) -> tuple:
         space = self._space()
         given = {name: getattr(self, name) for name in SETTINGS}
-        given["method"] = method = method_of(self.method, space)
+        if self.method == "auto":
+            given["method"] = "gd" if space.majoriser is None else "smacof"
         if self.max_iter is None:
-            given["max_iter"] = GD_EPOCHS if method == "gd" else SMACOF_ITERATIONS
-        if self._chooses_columns():
+            given["max_iter"] = GD_EPOCHS if given["method"] == "gd" else SMACOF_ITERATIONS
+        if isinstance(self.n_components, str):
             given |= {"n_components": max(COLUMNS), "choose_columns": True}
         threads = resolve_n_jobs(self.n_jobs)
         settings = Settings(**given, n_threads=threads, verbose=self.verbose, space=space)
@@ -407,10 +391,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         data = as_matrix(X, precomputed=self._is_precomputed())
         X = self._validated(data.X, reset=True)
         data.name_points(self)
-        random_state = check_random_state(self.random_state)
-        return Checked(X, data.strengths, weights, settings, random_state)
+        return X, data.strengths, weights, settings, check_random_state(self.random_state)
 
-    def _construct(self, checked: Checked) -> Problem:
+    def _construct(self, checked: tuple) -> Problem:
         """Directed dissimilarities of the training points; remembers what transform needs."""
         X, strengths, weights, settings, random_state = checked
         measured = DirectedData(X, strengths=strengths)
@@ -435,12 +418,11 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         self.dissimilarity_matrix_ = directed.with_nan()
         return Problem(directed, known, measured, graph, settings, random_state)
 
-    def _start(self, problem: Problem) -> Callable:
-        """The solver: it makes starts together with the stress they are for."""
-        return solve
+    def _start(self, problem: Problem) -> None:
+        """Starts are made together with the stress they are for."""
 
-    def _lay_out(self, problem: Problem, solver) -> StressResult:
-        return solver(problem.directed, problem.settings, problem.random_state)
+    def _lay_out(self, problem: Problem, start: None) -> StressResult:
+        return solve(problem.directed, problem.settings, problem.random_state)
 
     def fit_transform(self, X, y=None, *, weights=None):
         """Fit and return the embedding."""
@@ -470,42 +452,26 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         model = self._with_fitted_params()
         check_row_names(X, incoming)
         X = model._validated(X, reset=False)
-        fixed = model.embedding_
         if model._is_precomputed():
             if local_scale is not None:
                 raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
-            pivots = model._pivots
             if incoming is not None:
                 shape = getattr(incoming, "shape", None) or np.shape(incoming)
                 if shape != X.shape:
                     raise ValueError(f"incoming must have the shape of X, {X.shape}, got {shape}.")
                 incoming = model._validated(incoming, reset=False)
-            there, back = given_distances(X, incoming, model.dissimilarity_matrix_, pivots)
-            if pivots is not None:
-                fixed = fixed[pivots.nodes]
-            # points without a place of their own place no others
-            placed = np.isfinite(fixed).all(axis=1)
-            fixed, there, back = fixed[placed], there[:, placed], back[:, placed]
+            fixed, there, back = given_distances(model, X, incoming)
         else:
             if incoming is not None:
                 raise ValueError(
                     "incoming is for metric='precomputed'; other metrics give it themselves."
                 )
+            fixed = model.embedding_
             there, back = constructed_distances(model, X, local_scale)
-        scaled = model.transformation_.disparities
-        placed = place_points(
-            fixed,
-            scaled(there),
-            scaled(back),
-            model.omega_norm_,
-            resolve_n_jobs(model.n_jobs),
-            model._space(),
-            model.skew_weight_,
-        )
+        scaled, threads = model.transformation_.disparities, resolve_n_jobs(model.n_jobs)
+        given = model.omega_norm_, threads, model._space(), model.skew_weight_
+        placed = place_points(fixed, scaled(there), scaled(back), *given)
         return self._returned(placed.astype(model.embedding_.dtype, copy=False))
-
-    def _chooses_columns(self) -> bool:
-        return isinstance(self.n_components, str) and self.n_components == "auto"
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"

@@ -12,17 +12,7 @@ from sklearn.utils import check_random_state
 
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.geometry import find_space
-from finsler_ext.mds.distances import DirectedInput, checked_dissimilarities
-from finsler_ext.mds.drift import (
-    ColumnChoice,
-    ColumnTrial,
-    DriftSearch,
-    choose_columns,
-    expressible,
-    find_drift,
-)
-from finsler_ext.mds.pivots import PivotInput, SparseStress
-from finsler_ext.mds.problem import (
+from finsler_ext.mds.descent import (
     GD_EPOCHS,
     SMACOF_ITERATIONS,
     Settings,
@@ -33,6 +23,16 @@ from finsler_ext.mds.problem import (
     run_at,
     starts_of,
 )
+from finsler_ext.mds.distances import DirectedInput, checked_dissimilarities
+from finsler_ext.mds.drift import (
+    ColumnChoice,
+    ColumnTrial,
+    DriftSearch,
+    choose_columns,
+    column_trial,
+    find_drift,
+)
+from finsler_ext.mds.pivots import PivotInput, SparseStress
 from finsler_ext.mds.scaling import (
     ScalingChoice,
     Transformation,
@@ -40,7 +40,6 @@ from finsler_ext.mds.scaling import (
     transformation_at,
 )
 from finsler_ext.mds.transform import place_points
-from finsler_ext.metrics import explained_share
 
 # Groups of points without a known pair between them are drawn side by side, this share of the
 # width of the largest apart.
@@ -85,23 +84,32 @@ def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state
     if isinstance(directed, PivotInput):
         found = solve(directed.between_pivots, settings, random_state)
         return _refined(found, directed, settings)
+    n = len(directed.distances)
     known, settings, rows, choice = _prepared(directed, settings)
 
     def fit(n_components: int) -> tuple[StressResult, ColumnTrial]:
         fewer = settings._replace(n_components=n_components, compare_columns=False)
         result = _solve(known, fewer, random_state)
-        D = result.transformation.disparities(known.with_nan())
-        position, omega = result.embedding, result.omega_norm
-        explained = explained_share(position, D, omega, settings.space)
-        share = expressible(result.gradient_share, len(position))
-        return result, ColumnTrial(n_components, omega, result.normalized_stress, explained, share)
+        return result, column_trial(
+            known,
+            result.embedding,
+            result.omega_norm,
+            result.normalized_stress,
+            result.gradient_share,
+            result.transformation,
+            settings.space,
+        )
 
     with one_blas_thread():
         if settings.choose_columns:
             result, columns = choose_columns(fit)
         else:
             result, columns = _solve(known, settings, random_state), None
-    return _filled(result, rows)._replace(scaling_choice=choice, column_choice=columns)
+    if len(rows) < n:
+        embedding = np.full((n, result.embedding.shape[1]), np.nan)
+        embedding[rows] = result.embedding
+        result = result._replace(embedding=embedding)
+    return result._replace(scaling_choice=choice, column_choice=columns)
 
 
 def _prepared(directed: DirectedInput, settings: Settings):
@@ -109,8 +117,7 @@ def _prepared(directed: DirectedInput, settings: Settings):
     check_settings(settings)
     check_fit(directed, settings)
     rows, choice = directed.connected, None
-    n = len(directed.distances)
-    if len(rows) < n:
+    if len(rows) < len(directed.distances):
         directed = directed.subset(rows)
         if not isinstance(settings.init, str):
             settings = settings._replace(init=np.asarray(settings.init)[rows])
@@ -118,7 +125,7 @@ def _prepared(directed: DirectedInput, settings: Settings):
         with one_blas_thread():
             choice = choose_scaling(directed, settings, _solve)
         settings = settings._replace(scaling=choice.kind)
-    return directed, settings, (rows, n), choice
+    return directed, settings, rows, choice
 
 
 def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressResult:
@@ -177,16 +184,6 @@ def _refined(found: StressResult, graph: PivotInput, settings: Settings) -> Stre
         gradient_share=problem.gradient_share,
         skew_weight=run.skew_weight,
     )
-
-
-def _filled(result: StressResult, rows: tuple[np.ndarray, int]) -> StressResult:
-    """With nan for the points that are not among the rows."""
-    kept, n = rows
-    if len(kept) == n:
-        return result
-    embedding = np.full((n, result.embedding.shape[1]), np.nan)
-    embedding[kept] = result.embedding
-    return result._replace(embedding=embedding)
 
 
 def side_by_side(position: np.ndarray, labels: np.ndarray) -> np.ndarray:

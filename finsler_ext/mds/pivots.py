@@ -25,12 +25,11 @@ from numba import njit
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from finsler_ext._threads import RowPool, run_rows
-from finsler_ext.asymmetry import NEGLIGIBLE_SKEW
 from finsler_ext.directed.digraph import both_ways, digraph_edges
 from finsler_ext.directed.laplacian import conjugate_gradients
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.distances import DirectedInput
-from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope
+from finsler_ext.mds.stress import NOISE_FLOOR, SHORTEST_STEP, TINY, NoiseLevels, Slope, TwoParts
 from finsler_ext.neighbors.geodesics import ZERO_LENGTH
 from finsler_ext.schema import array, saved
 from finsler_ext.validation import check_diagonal
@@ -141,7 +140,8 @@ class PivotInput:
         )
         node, column, weight = node[once], column[once], weight[once]
         far = Pairs(node, self.pivots[column], there[once], back[once], weight)
-        return _joined(far, self._local(place, float(weight.sum())))
+        near = self._local(place, float(weight.sum()))
+        return Pairs(*(np.concatenate(both) for both in zip(far, near, strict=True)))
 
     def _local(self, place, total: float) -> Pairs:
         edges = digraph_edges(self.graph)
@@ -175,10 +175,6 @@ class PivotInput:
         return scipy.sparse.csr_array(scipy.sparse.coo_array((data, where), shape))
 
 
-def _joined(one: Pairs, two: Pairs) -> Pairs:
-    return Pairs(*(np.concatenate(both) for both in zip(one, two, strict=True)))
-
-
 class Pairs(NamedTuple):
     """Unordered pairs, each once: D_ij there, D_ji back, and a weight."""
 
@@ -189,7 +185,7 @@ class Pairs(NamedTuple):
     weight: np.ndarray
 
 
-class SparseStress:
+class SparseStress(TwoParts):
     """Directed dissimilarities of some pairs, ready for passes over them."""
 
     dtype = np.dtype(np.float64)
@@ -226,15 +222,6 @@ class SparseStress:
         self.noise = NoiseLevels(skew_weight, len(low), len(low), NOISE_FLOOR * self.skew)
         # a constant that was subtracted may leave negative distances, which majorise nothing
         self.shortest_step = SHORTEST_STEP if mean.min(initial=0.0) < 0 else 1.0
-
-    @property
-    def is_skew(self) -> bool:
-        return self.skew > NEGLIGIBLE_SKEW * self.total
-
-    @property
-    def gradient_share(self) -> float:
-        """Share of the skew part that is a difference of heights; nan if D is symmetric."""
-        return 1.0 - self.cyclic / self.skew if self.is_skew else float("nan")
 
     def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
         """Stress and −∇L/4 at ``position``, of shape (m, n)."""

@@ -32,7 +32,8 @@ from sklearn.isotonic import IsotonicRegression, isotonic_regression
 from finsler_ext._threads import RowPool
 from finsler_ext.directed.laplacian import group_labels
 from finsler_ext.mds.distances import DirectedInput
-from finsler_ext.mds.stress import DenseStress, GeneralStress, Slope, dense_stress
+from finsler_ext.mds.general_stress import GeneralStress
+from finsler_ext.mds.stress import DenseStress, Slope, dense_stress
 from finsler_ext.schema import NONE, TEXT, array, listed, number, one_of, part, saved
 
 SCALINGS = ("ratio", "interval", "ordinal")

@@ -1,4 +1,4 @@
-"""The directed stress of all pairs, in two parts with a noise level each, or with any weights.
+"""The directed stress of all pairs, in two parts with a noise level each.
 
     L(Y) = Σ_{i≠j} w_ij (F_ij − D_ij)²,     F_ij = ‖y_j − y_i‖ + ω (h_j − h_i),   w symmetric
 
@@ -27,19 +27,12 @@ one pass over the rows of S gives all that a step needs; D itself is read once, 
 **Interval scaling** compares F with D − a for the best a ≥ 0, a mean of D − F that changes S alone.
 By the envelope theorem the gradient is that at a fixed a.
 
-**Other weights and spaces** (`GeneralStress`). Where w_ij and w_ji differ, the cross terms of F² do
-not cancel; in spaces other than Randers' the stress does not split: both directions of a pair are
-summed one by one. In a Randers space a majoriser still exists. With u = y_j − y_i, the Hessian of
-F²/2 is at most (1 + ω)² I, so that F² lies below its tangent plus (1 + ω)² ‖Δu‖², and −2 w D F lies
-below its own tangent (Cauchy–Schwarz). With V the Laplacian of (w + wᵀ)/2 and g = −∇L/4 both are
-
-    L(Y) − 4 tr(gᵀ ΔY) + 2 (1 + ω)² tr(ΔYᵀ V ΔY),   lowest at   ΔY = V† g / (1 + ω)².
+Other weights and spaces have `finsler_ext.mds.general_stress`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -115,8 +108,31 @@ class NoiseLevels(NamedTuple):
 PLAIN = NoiseLevels()
 
 
+class TwoParts:
+    """A stress of a symmetric and a skew part.
+
+    skew : Σ w K²
+    cyclic : Σ w (K_ij − u_j + u_i)²: the stress that no height can take away
+    total : Σ w D²
+    """
+
+    skew: float
+    cyclic: float
+    total: float
+
+    @property
+    def gradient_share(self) -> float:
+        """Share of the skew part that is a difference of heights; nan if D is symmetric."""
+        return 1.0 - self.cyclic / self.skew if self.is_skew else float("nan")
+
+    @property
+    def is_skew(self) -> bool:
+        """Whether D is asymmetric beyond rounding."""
+        return self.skew > NEGLIGIBLE_SKEW * self.total
+
+
 @dataclass(frozen=True)
-class DenseStress:
+class DenseStress(TwoParts):
     """Directed dissimilarities with symmetric weights or one-way pairs, in a Randers space.
 
     Lengths are in units of ``unit``, a power of two near the root mean square of D, so that
@@ -132,11 +148,8 @@ class DenseStress:
     level: np.ndarray
     """u, the height (times ω) that K calls for; centred."""
     skew: float
-    """Σ w K²."""
     cyclic: float
-    """Σ w (K_ij − u_j + u_i)²: the stress that no height can take away."""
     total: float
-    """Σ w D²."""
     total_weight: float
     """Σ w over all ordered pairs."""
     unit: float
@@ -155,23 +168,18 @@ class DenseStress:
         return self.mean.dtype
 
     @property
-    def gradient_share(self) -> float:
-        """Share of the skew part that is a difference of heights; nan if D is symmetric."""
-        return 1.0 - self.cyclic / self.skew if self.is_skew else float("nan")
-
-    @property
-    def is_skew(self) -> bool:
-        """Whether D is asymmetric beyond rounding."""
-        return self.skew > NEGLIGIBLE_SKEW * self.total
-
-    @property
     def shortest_step(self) -> float:
         """A whole step lowers the stress as long as S ≥ 0, which a constant may prevent."""
         return SHORTEST_STEP if self.interval else 1.0
 
     def with_noise(self, skew_weight: float | None) -> DenseStress:
         """The same with λ, or with λ estimated (None) where there is a skew part."""
-        pairs, both = _pair_counts(self.weights, self.side, self.n_points)
+        if self.weights is None:
+            pairs = both = self.n_points * (self.n_points - 1) / 2
+        else:
+            pairs = both = np.count_nonzero(self.weights) / 2
+            if self.side is not None:
+                both -= np.count_nonzero(self.side) / 2
         if both == 0 or not self.is_skew:
             skew_weight = 1.0 if skew_weight is None else skew_weight
         return replace(self, noise=NoiseLevels(skew_weight, pairs, both, NOISE_FLOOR * self.skew))
@@ -271,10 +279,9 @@ def dense_stress(
 ) -> DenseStress:
     """The plain stress of D, an array of finite directed dissimilarities with a zero diagonal.
 
-    ``weights`` have a zero diagonal. w_ij and w_ji are equal, or one of them is zero: the pair is
-    then a one-way pair. Where both are zero, D is not looked at beyond being finite. The
-    result is of D's dtype, float32 or float64, and needs N² numbers beside D. The solver of the
-    weights and the unit may be those of another problem.
+    ``weights`` have a zero diagonal. w_ij and w_ji are equal, or one of them is zero: a one-way
+    pair. The result is of D's dtype and needs N² numbers beside D. The solver of the weights and
+    the unit may be those of another problem.
     """
     n = D.shape[0]
     side, both, skew_solver = None, weights, None
@@ -311,14 +318,6 @@ def dense_stress(
         space=space,
         interval=interval,
     )
-
-
-def _pair_counts(weights, side, n: int) -> tuple[float, float]:
-    """Numbers of pairs that are known, and known both ways."""
-    if weights is None:
-        return n * (n - 1) / 2, n * (n - 1) / 2
-    pairs = np.count_nonzero(weights) / 2
-    return pairs, pairs if side is None else pairs - np.count_nonzero(side) / 2
 
 
 # Sums may be reassociated, so that they run in vector registers: the same machine gives the
@@ -508,142 +507,3 @@ def _skew_sums(start, stop, D, weights, scale, level, sums):
                         rest += left_over * left_over
                 sums[top + i, 0] += whole
                 sums[top + i, 1] += rest
-
-
-class GeneralStress:
-    """Directed dissimilarities with weights of their own for each direction, in any space."""
-
-    def __init__(
-        self,
-        D: np.ndarray,
-        weights: np.ndarray,
-        unit: float,
-        solver: LaplacianSolver | None = None,
-        space: Space = RANDERS,
-        *,
-        interval: bool = False,
-    ):
-        self.space, self.unit, self.dtype, self.n_points = space, unit, D.dtype, len(D)
-        self.solver, self.interval = solver, interval
-        self.shortest_step = SHORTEST_STEP if interval else 1.0
-        self.there = np.ascontiguousarray(D / D.dtype.type(unit))
-        self.back = np.ascontiguousarray(self.there.T)
-        self.weight_there = np.ascontiguousarray(weights)
-        self.weight_back = np.ascontiguousarray(weights.T)
-        self.total_weight = float(weights.sum(dtype=np.float64))
-        self.wanted = float(np.einsum("ij,ij", weights, self.there, dtype=np.float64))
-        self.total = float(np.einsum("ij,ij,ij", weights, self.there, self.there, dtype=np.float64))
-
-    def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
-        """Stress and −∇L/4 at ``position``, of shape (m, n): one row per coordinate."""
-        downhill, stress = np.empty((self.n_points, len(position))), np.empty(self.n_points)
-        pool.run(
-            slope_kernel(self.space.forward),
-            np.ascontiguousarray(position),
-            self.there,
-            self.back,
-            self.weight_there,
-            self.weight_back,
-            float(omega),
-            self.constant(position, omega, pool),
-            downhill,
-            stress,
-        )
-        total = float(stress.sum())
-        return Slope(total, np.ascontiguousarray(downhill.T), plain=total)
-
-    def constant(self, position: np.ndarray, omega: float, pool: RowPool) -> float:
-        """The best a ≥ 0 at positions of shape (m, n), in the problem's units."""
-        if not self.interval:
-            return 0.0
-        sums = np.empty(self.n_points)
-        place = np.ascontiguousarray(position)
-        pool.run(_sum_kernel(self.space.forward), place, self.weight_there, float(omega), sums)
-        return max(0.0, (self.wanted - float(sums.sum())) / self.total_weight)
-
-    def step(self, here: Slope, omega: float) -> np.ndarray:
-        """Y⁺ − Y of shape (m, n), with the solver of the mean weights."""
-        if self.solver is None or self.space.majoriser is None:
-            raise ValueError("A step needs the solver of (w + wᵀ)/2, and a space with a majoriser.")
-        return self.solver.solve(here.downhill) / self.space.majoriser.bound(omega)
-
-    def drift_pull(self, position: np.ndarray, omega: float, pool: RowPool):
-        """Σ w Δy Δyᵀ and Σ w (D_ij − d_ij) Δy with Δy = y_j − y_i, at positions of shape (m, n)."""
-        m, constant = position.shape[0], self.constant(position, omega, pool)
-        square, pull = np.zeros((m, m)), np.zeros(m)
-        for rows in row_blocks(self.n_points, SUMMED_ROWS):
-            offset = position[:, None, :] - position[:, rows, None]
-            lacking = self.there[rows] - constant - np.sqrt((offset**2).sum(axis=0))
-            weighted = self.weight_there[rows] * offset
-            square += np.einsum("cij,dij->cd", weighted, offset)
-            pull += np.einsum("cij,ij->c", weighted, lacking)
-        return square, pull
-
-
-@cache
-def slope_kernel(forward):
-    """Stress and slope of the rows, in one space."""
-
-    @njit(
-        nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"}
-    )
-    def sum_slopes(
-        start, stop, position, there, back, w_there, w_back, omega, constant, downhill, stress
-    ):
-        """−∇L/4 of the rows, and the stress of their out-edges."""
-        n_components, n = position.shape
-        last = n_components - 1
-        along = np.empty(n)
-        for i in range(start, stop):
-            for j in range(n):
-                along[j] = 0.0
-            for c in range(n_components):
-                own, other = position[c, i], position[c]
-                for j in range(n):
-                    step = own - other[j]
-                    along[j] += step * step
-            own, other = position[last, i], position[last]
-            misfit, lift = 0.0, 0.0
-            for j in range(n):
-                length = np.sqrt(along[j])
-                rise = other[j] - own
-                distance, along_out, up_out = forward(length, rise, omega)
-                out = distance + constant - there[i, j]
-                distance, along_in, up_in = forward(length, -rise, omega)
-                into = distance + constant - back[i, j]
-                misfit += w_there[i, j] * out * out
-                out, into = w_there[i, j] * out, w_back[i, j] * into
-                lift += out * up_out - into * up_in
-                along[j] = (out * along_out + into * along_in) / (length + TINY)
-            for c in range(n_components):
-                own, other = position[c, i], position[c]
-                total = 0.0
-                for j in range(n):
-                    total += along[j] * (own - other[j])
-                downhill[i, c] = -0.5 * total
-            downhill[i, last] += 0.5 * omega * lift
-            stress[i] = misfit
-
-    return sum_slopes
-
-
-@cache
-def _sum_kernel(forward):
-    """Sums of distances in one space."""
-
-    @njit(nogil=True, cache=True, error_model="numpy")
-    def sum_distances(start, stop, position, weights, omega, sums):
-        """sums_i = Σ_j w_ij F_ij."""
-        n_components, n = position.shape
-        last = n_components - 1
-        for i in range(start, stop):
-            total = 0.0
-            for j in range(n):
-                square = 0.0
-                for c in range(n_components):
-                    square += (position[c, i] - position[c, j]) ** 2
-                rise = position[last, j] - position[last, i]
-                total += weights[i, j] * forward(np.sqrt(square), rise, omega)[0]
-            sums[i] = total
-
-    return sum_distances

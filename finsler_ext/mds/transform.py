@@ -25,7 +25,6 @@ from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.stress import TINY
 from finsler_ext.neighbors.geodesics import distances_of_new
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
-from finsler_ext.validation import readable
 
 # Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
 MAX_STEPS = 200
@@ -175,42 +174,36 @@ def _linearise(forward, y, fixed, out, into, omega, root_weight, normal, gradien
     return total
 
 
-def given_distances(X, incoming, trained, pivots=None) -> tuple[np.ndarray, np.ndarray]:
-    """``metric="precomputed"``: to and from the training points, nan where unknown.
+def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``metric="precomputed"``: fixed points, and distances to and from them, nan where unknown.
 
-    ``trained`` is the matrix that was fitted. With the pivots of a large graph X and incoming are
-    edges, and distances are those to and from the pivots.
+    X and incoming have the same shape. With the pivots of a large graph they are edges, and the
+    pivots are the fixed points.
     """
+    fixed, pivots = model.embedding_, model._pivots
     if pivots is not None:
         if incoming is None:
             raise ValueError(
                 "incoming: new nodes of a graph need the edges from the training nodes, too. Pass "
                 "transform(X, incoming=E) with E[i, j] the length of the edge from j to i."
             )
-        return _along_pivots(pivots, X, readable(incoming, "incoming", missing=np.nan))
-    there = _with_nan(X)
-    if incoming is None:
-        if is_directed(trained):
-            refuse_one_way()
-        back = there.copy()
+        if not (scipy.sparse.issparse(X) and scipy.sparse.issparse(incoming)):
+            raise ValueError("X and incoming: edges of new nodes must be sparse, as the graph was.")
+        fixed = fixed[pivots.nodes]
+        there = _through_edges(unmask(X), pivots.outgoing)
+        back = _through_edges(unmask(incoming), pivots.incoming)
     else:
-        incoming = readable(incoming, "incoming", missing=np.nan)
-        back = _with_nan(incoming)
-        if back.shape != there.shape:
-            raise ValueError(f"incoming must have the shape of X, {there.shape}, got {back.shape}.")
+        there = _with_nan(X)
+        if incoming is not None:
+            back = _with_nan(incoming)
+        elif is_directed(model.dissimilarity_matrix_):
+            refuse_one_way()
+        else:
+            back = there.copy()
     refuse_placeless(there, back)
-    return there, back
-
-
-def _along_pivots(pivots, X, incoming) -> tuple[np.ndarray, np.ndarray]:
-    if not (scipy.sparse.issparse(X) and scipy.sparse.issparse(incoming)):
-        raise ValueError("X and incoming: edges of new nodes must be sparse, as the graph was.")
-    if X.shape != incoming.shape:
-        raise ValueError(f"incoming must have the shape of X, {X.shape}, got {incoming.shape}.")
-    there = _through_edges(unmask(X), pivots.outgoing)
-    back = _through_edges(unmask(incoming), pivots.incoming)
-    refuse_placeless(there, back)
-    return there, back
+    # points without a place of their own place no others
+    placed = np.isfinite(fixed).all(axis=1)
+    return fixed[placed], there[:, placed], back[:, placed]
 
 
 def _through_edges(edges, lengths: np.ndarray) -> np.ndarray:

@@ -208,7 +208,7 @@ def test_the_search_costs_less_than_five_fits(monkeypatch):
         counted.append(args[3].max_iter)
         return run_at(*args, **kwds)
 
-    from finsler_ext.mds.problem import run_at
+    from finsler_ext.mds.descent import run_at
 
     monkeypatch.setattr("finsler_ext.mds.drift.run_at", counting)
     FinslerMDS(3, omega_norm="auto", metric="precomputed", max_iter=300).fit(D)

@@ -11,8 +11,9 @@ from finsler_ext._threads import RowPool
 from finsler_ext.geometry import MATSUMOTO, RANDERS
 from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.mds.estimator import FinslerMDS, finsler_mds_gd, finsler_smacof
+from finsler_ext.mds.general_stress import GeneralStress
 from finsler_ext.mds.scaling import OrdinalStress, Transformation, transformation_at
-from finsler_ext.mds.stress import GeneralStress, dense_stress
+from finsler_ext.mds.stress import dense_stress
 
 KINDS = ("ratio", "interval", "ordinal")
 

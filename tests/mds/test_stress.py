@@ -21,8 +21,9 @@ from finsler_ext.geometry import MATSUMOTO, RANDERS
 from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.mds.descent import descend, majorize
 from finsler_ext.mds.drift import search_drift
-from finsler_ext.mds.problem import InitialLayout, classical_scaling
-from finsler_ext.mds.stress import GeneralStress, dense_stress
+from finsler_ext.mds.general_stress import GeneralStress
+from finsler_ext.mds.start import InitialLayout, classical_scaling
+from finsler_ext.mds.stress import dense_stress
 from finsler_ext.mds.transform import place_points
 
 OMEGAS = (0.0, 0.1, 0.5, 0.9, 0.99)

@@ -1,6 +1,4 @@
-"""What a fit of FinslerMDS minimises, from where and how: starts, settings, objective, one run.
-
-A descent starts from one of
+"""Where a descent of the directed stress starts:
 
     "finsler"  classical MDS of S = (D + Dᵀ)/2 in all m columns, rotated so that the last axis
                is the direction that best explains the level u of the skew part, then scaled as
@@ -15,25 +13,14 @@ whose products run over the rows of S, so that no further N × N matrix is forme
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
-
 import numpy as np
 import scipy.linalg
 from numba import njit
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from tqdm.auto import tqdm
 
 from finsler_ext._threads import RowPool
 from finsler_ext.directed.data import MOSTLY_KNOWN, complete_paths
-from finsler_ext.geometry import RANDERS, Space
-from finsler_ext.mds.descent import Descent, descend, majorize
-from finsler_ext.mds.distances import DirectedInput
-from finsler_ext.mds.scaling import SCALINGS, OrdinalStress
-from finsler_ext.mds.stress import DenseStress, GeneralStress, dense_stress
-from finsler_ext.schema import DRIFT, NONE, WIDTH, array_like, number, one_of, whole
-from finsler_ext.validation import check_start
+from finsler_ext.mds.stress import DenseStress
 
 STARTS = ("finsler", "isomap", "random")
 # Below this size a dense eigensolver is faster and never fails.
@@ -46,16 +33,7 @@ SPREAD = 1e-3
 
 
 class InitialLayout:
-    """Starts for one problem at any drift; eigenvectors are computed once.
-
-    Parameters
-    ----------
-    init : {"finsler", "isomap", "random"}
-    n_components : int
-    problem : DenseStress
-    random_state : numpy RandomState
-    n_threads : int
-    """
+    """Starts for one problem at any drift; eigenvectors are computed once."""
 
     def __init__(
         self,
@@ -146,11 +124,16 @@ def classical_scaling(
                 values, vectors = failure.eigenvalues, failure.eigenvectors
     order = np.argsort(-values)
     values, vectors = values[order], vectors[:, order]
-    largest = np.abs(vectors).argmax(axis=0)
-    vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    vectors = signed(vectors)
     scores = np.zeros((n, n_columns))
     scores[:, : len(values)] = vectors * np.sqrt(np.maximum(values, 0.0))
     return scores
+
+
+def signed(vectors: np.ndarray) -> np.ndarray:
+    """Eigenvectors with their largest entries positive."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
 
 
 def turned(scores, direction) -> np.ndarray:
@@ -215,165 +198,3 @@ def _squares_product(start, stop, S, weights, filling, vector, out):
                     square = np.float64(row[j]) * np.float64(row[j])
                     total += (0.5 * (filling[i] + filling[j]) - square) * vector[j]
         out[i] = total
-
-
-METHODS = ("auto", "smacof", "gd")
-# Those that `LEARNING_RATE` was chosen with, and scikit-learn's default for SMACOF.
-GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
-# The number of columns from which on the skew part has a noise level of its own by default. In two
-# the height is an axis of the map, and plain stress finds the drift that travel times have.
-TWO_LEVELS_FROM = 3
-
-
-# What settings may be, and the parameters of the estimator that have the same names.
-SETTINGS = {
-    "n_components": WIDTH,
-    "omega_norm": DRIFT,
-    "method": one_of(*METHODS),
-    "init": one_of(*STARTS) | array_like(),
-    "n_init": whole("[1, inf)"),
-    "max_iter": whole("[1, inf)"),
-    "eps": number("[0, inf)"),
-    "learning_rate": NONE | number("(0, inf)"),
-    "scaling": one_of(*SCALINGS, "auto"),
-    "skew_weight": NONE | number("(0, 1e30]") | one_of("auto"),
-}
-
-
-class Settings(NamedTuple):
-    """Settings of a fit; `finsler_ext.mds.estimator` documents them."""
-
-    n_components: int
-    omega_norm: float | str
-    method: str
-    init: str | np.ndarray
-    n_init: int
-    max_iter: int
-    eps: float = 1e-6
-    accelerate: bool = True
-    learning_rate: float | None = None
-    weight_decay: float = 1e-5
-    n_threads: int = 1
-    verbose: bool = False
-    space: Space = RANDERS
-    scaling: str = "ratio"
-    skew_weight: float | str | None = 1.0
-    compare_columns: bool = True
-    """With omega_norm="auto": whether one column fewer would do as well."""
-    choose_columns: bool = False
-    """Whether to take two columns if they do as well as three."""
-
-    @property
-    def noise_weight(self) -> float | None:
-        """λ, or None to estimate it."""
-        if self.skew_weight is None:
-            return None if self.n_components >= TWO_LEVELS_FROM else 1.0
-        return None if isinstance(self.skew_weight, str) else float(self.skew_weight)
-
-
-def method_of(method: str, space: Space) -> str:
-    """What method="auto" means in this space."""
-    if method != "auto":
-        return method
-    return "gd" if space.majoriser is None else "smacof"
-
-
-def is_init(init, name: str) -> bool:
-    return isinstance(init, str) and init == name
-
-
-def check_settings(settings: Settings) -> None:
-    """Whatever can be refused before looking at the data."""
-    for name, wanted in SETTINGS.items():
-        wanted.check(name, getattr(settings, name))
-    if settings.method == "smacof" and settings.space.majoriser is None:
-        raise ValueError(
-            f"method='smacof' needs a majoriser, and the space {settings.space.name!r} has none. "
-            "Use method='auto' or 'gd'."
-        )
-    if settings.omega_norm != "auto":
-        settings.space.check_drift(settings.omega_norm)
-    weight = settings.skew_weight
-    if weight not in (None, "auto", 1):
-        if settings.scaling in ("ordinal", "auto"):
-            raise ValueError(f"skew_weight={weight!r} needs scaling='ratio' or 'interval'.")
-        if settings.space.majoriser is None:
-            raise ValueError(f"skew_weight={weight!r} needs space='randers'.")
-    if not isinstance(settings.init, str) and not np.all(np.isfinite(settings.init)):
-        raise ValueError("init: an array must not contain nan or inf.")
-
-
-def check_fit(directed: DirectedInput, settings: Settings) -> None:
-    """Whether data and settings go together."""
-    if not isinstance(settings.init, str):
-        n, m = len(directed.distances), settings.n_components
-        shape = np.shape(settings.init)
-        if len(shape) != 2 or shape[0] != n or shape[1] not in (m - 1, m) or shape[1] == 0:
-            raise ValueError(
-                f"init: an array must have shape ({n}, {m}), or ({n}, {m - 1}) for a map whose "
-                f"height starts at zero; got {shape}."
-            )
-    if settings.skew_weight not in (None, "auto", 1) and directed.uneven:
-        raise ValueError(
-            f"skew_weight={settings.skew_weight!r} needs weights that are equal in both directions."
-        )
-
-
-def objective_of(directed: DirectedInput, settings: Settings):
-    """What to descend, and the plain stress of the same pairs to start from."""
-    D, weights, space = directed.distances, directed.weights, settings.space
-    interval = settings.scaling == "interval"
-    even = directed.even_weights()
-    plain = dense_stress(D, even, settings.n_threads, space=space)
-    objective: DenseStress | GeneralStress | OrdinalStress
-    if even is weights and space.majoriser is not None:
-        objective = replace(plain, interval=interval)
-        if settings.scaling != "ordinal":
-            objective = objective.with_noise(settings.noise_weight)
-    else:
-        if weights is None:
-            weights = np.ones_like(D)
-            np.fill_diagonal(weights, 0.0)
-        objective = GeneralStress(D, weights, plain.unit, plain.solver, space, interval=interval)
-    if settings.scaling == "ordinal":
-        objective = OrdinalStress(D, weights, objective)
-    return objective, plain
-
-
-def starts_of(problem: DenseStress, settings: Settings, random_state):
-    if isinstance(settings.init, str):
-        return InitialLayout(
-            settings.init, settings.n_components, problem, random_state, settings.n_threads
-        )
-    given = np.asarray(settings.init, dtype=np.float64)
-    check_start("init", given / problem.unit)
-    if given.shape[1] < settings.n_components:
-        given = np.column_stack([given, np.zeros(len(given))])
-    return lambda omega_norm: given
-
-
-def run_at(objective, start, omega_norm, settings: Settings) -> Descent:
-    progress = partial(
-        tqdm, disable=not settings.verbose, desc=f"{settings.method}, drift {omega_norm:.3g}"
-    )
-    if settings.method == "smacof":
-        return majorize(
-            objective,
-            start,
-            omega_norm,
-            max_iter=settings.max_iter,
-            eps=settings.eps,
-            accelerate=settings.accelerate,
-            n_threads=settings.n_threads,
-            progress=progress,
-        )
-    return descend(
-        objective,
-        start,
-        omega_norm,
-        max_iter=settings.max_iter,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        n_threads=settings.n_threads,
-        progress=progress,
-    )
