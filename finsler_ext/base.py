@@ -18,20 +18,29 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt
-from finsler_ext.asymmetry import Asymmetry, SkewFidelity, density_height, is_symmetric
-from finsler_ext.evidence import (
-    Evidence,
-    HeightError,
-    HeldOutPairs,
-    MeasuredPairs,
-    find_evidence,
-    potential_error,
+from finsler_ext.asymmetry import (
+    DIRECTED_SHARE,
+    NONE,
+    SCALE,
+    Asymmetry,
+    SkewFidelity,
+    density_height,
+    is_symmetric,
 )
+from finsler_ext.evidence.density import density_findings, scale_error
+from finsler_ext.evidence.direction import (
+    MeasuredPairs,
+    direction_findings,
+    measured_pairs,
+    potential_error,
+    untestable,
+)
+from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
+from finsler_ext.schema import NONE as ABSENT
 from finsler_ext.schema import (
-    NONE,
     TEXT,
     Field,
     array,
@@ -66,7 +75,7 @@ def scores(N: str) -> dict[str, Field]:
     """
     return {
         "omega_norm_": number("[0, 1)"),
-        "local_scale_": NONE | array("f8", "n", "[0, inf)", nan=True),
+        "local_scale_": ABSENT | array("f8", "n", "[0, inf)", nan=True),
         "asymmetry_": maybe(part("Asymmetry", n="n")),
         "skew_fidelity_": maybe(part("SkewFidelity")),
         "density_height_": maybe(number("[-1.000001, 1.000001]", nan=True)),
@@ -74,11 +83,11 @@ def scores(N: str) -> dict[str, Field]:
         "potential_": maybe(array("f8", N, nan=True)),
         "potential_component_": maybe(array("i4 i8", N, f"[-1, {N})")),
         "evidence_": maybe(part("Evidence")),
-        "_height_error": maybe(NONE | part("HeightError", "MeasuredPairs", n="n")),
-        "_held_out_pairs": maybe(NONE | part("HeldOutPairs")),
-        "node_names_": maybe(NONE | names(N)),
+        "_height_error": maybe(ABSENT | part("HeightError", "MeasuredPairs", n="n")),
+        "_held_out_pairs": maybe(ABSENT | part("HeldOutPairs")),
+        "node_names_": maybe(ABSENT | names(N)),
         "feature_names_in_": maybe(names("d")),
-        "sample_indices_": maybe(NONE | array("i8", N, "[0, inf)")),  # of a Dask collection
+        "sample_indices_": maybe(ABSENT | array("i8", N, "[0, inf)")),  # of a Dask collection
         "n_features_in_": maybe(whole("[1, inf)", size="d")),
         "_n_features_out": maybe(whole("[1, inf)")),
         "_fitted_names": maybe(listed(TEXT)),
@@ -87,14 +96,20 @@ def scores(N: str) -> dict[str, Field]:
 
 
 class FinslerEstimator:
-    """Mixin of FinslerUMAP, FinslerTSNE and FinslerMDS.
+    """Mixin of FinslerUMAP, FinslerTSNE and FinslerMDS, which bring the steps."""
 
-    ``_validate`` returns what ``_construct`` makes a problem of; ``_asymmetry`` says what the
-    height is to show, ``_measured`` what it was measured on; ``_start`` returns whatever
-    ``_lay_out`` needs to lay out at any drift; ``_score`` sets the attributes that judge the
-    layout.
-    """
-
+    _validate: Callable[..., Any]
+    """Returns what ``_construct`` makes a problem of."""
+    _construct: Callable[[Any], Any]
+    _asymmetry: Callable[[Any], Asymmetry]
+    """What the height is to show."""
+    _measured: Callable[[Any], Any]
+    """What the asymmetry was measured on: see `find_evidence`."""
+    _start: Callable[[Any], Any]
+    """Whatever ``_lay_out`` needs to lay out at any drift."""
+    _lay_out: Callable[[Any, Any], Any]
+    _score: Callable[[Any, Any], None]
+    """Sets the attributes that judge the layout."""
     omega_norm: Any
     n_components: Any
     output: Any = ALL
@@ -213,28 +228,6 @@ class FinslerEstimator:
             names[-1] = f"{type(self).__name__.lower()}_height"
         return names
 
-    def _validate(self, *given: Any, **named: Any) -> Any:
-        raise NotImplementedError
-
-    def _construct(self, checked) -> Any:
-        raise NotImplementedError
-
-    def _asymmetry(self, problem) -> Asymmetry:
-        raise NotImplementedError
-
-    def _measured(self, problem) -> Any:
-        """What the asymmetry was measured on, for `finsler_ext.evidence.find_evidence`."""
-        raise NotImplementedError
-
-    def _start(self, problem) -> Any:
-        raise NotImplementedError
-
-    def _lay_out(self, problem, start) -> Any:
-        raise NotImplementedError
-
-    def _score(self, problem, layout) -> None:
-        raise NotImplementedError
-
     def _judge(
         self, embedding, words: str = "", *, symmetric: bool = False, directed: bool | None = None
     ) -> None:
@@ -344,6 +337,39 @@ class FinslerEstimator:
     def _say(self, message: str) -> None:
         if self.verbose:
             print(message)
+
+
+def find_evidence(kind: str, measured):
+    """Evidence, the error of the potential or the pairs to make it of, and pairs held out.
+
+    Parameters
+    ----------
+    kind : str
+        That of the `Asymmetry`.
+    measured : tuple, DirectedData or str
+        Indices and distances of the neighbours of each point, itself left out; or directed data
+        as it was measured; or why neither is known.
+    """
+    if kind in (NONE, SCALE):
+        return Evidence(kind), None, None
+    if isinstance(measured, str):
+        return Evidence(kind, reason=measured), None, None
+    if isinstance(measured, tuple):
+        indices, distances = measured
+        error = scale_error(indices, distances)
+        level = error.potential[np.isfinite(error.potential)]
+        if level.size == 0 or np.ptp(level) < DIRECTED_SHARE:
+            return Evidence(kind, reason="all points have the same scale"), None, None
+        evidence, held_out = density_findings(indices, distances)
+        return evidence, error, held_out
+    pairs = measured_pairs(measured.distances, measured.strengths)
+    reason = untestable(measured.distances, pairs, measured.strengths)
+    if reason:
+        return Evidence(kind, reason=reason), None, None
+    evidence, held_out = direction_findings(pairs)
+    if held_out is None:
+        return evidence, None, None
+    return evidence, potential_error(pairs) if pairs.complete else pairs, held_out
 
 
 # Dask collections go to this module, which is imported with the first of them: it stands on the

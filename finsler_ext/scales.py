@@ -42,10 +42,8 @@ def umap_scales(
         Sorted distances to the k neighbours, the point itself first; inf where missing.
     local_connectivity : float
         ρ_i is the distance at which this many neighbours are fully connected.
-    n_neighbors : float, optional
-        k in log2(k); the number of columns by default.
-    row_sum : float, optional
-        What the memberships of a row sum to, instead of log2(k).
+    n_neighbors, row_sum : float, optional
+        k, if it is not the number of columns; or what takes the place of log2(k).
     overall : float, optional
         Mean distance of the data, which bounds the scale of a row of zeros; that of these
         rows by default.
@@ -175,12 +173,6 @@ def log_level(scale) -> np.ndarray:
     return np.log(np.where(np.isnan(scale), np.nan, np.clip(scale, lowest, None)))
 
 
-# t-SNE's Gaussian scales: how far each source sees.
-#
-#     p_{j|i} ∝ exp(−d_ij²/2σ_i²),     entropy of row i = ln(perplexity)
-#
-# The scale σ_i belongs to the edges that leave i.
-
 # Bisection stops when the entropy is this close to its target.
 ENTROPY_TOLERANCE = 1e-6
 # After some 60, double precision has no digits left to halve.
@@ -191,14 +183,10 @@ NEIGHBORS_PER_PERPLEXITY = 3.0
 
 
 def gaussian_scales(distances: np.ndarray, perplexity: float, *, n_threads: int = 1) -> np.ndarray:
-    """σ_i such that row i of the conditional affinities has the given perplexity.
+    """t-SNE's σ_i: row i of p_{j|i} ∝ exp(−d_ij²/2σ_i²) has the entropy ln(perplexity).
 
-    Parameters
-    ----------
-    distances : array of shape (n, k)
-        Distances to the neighbours, the point itself left out; inf where missing.
-    perplexity : float
-    n_threads : int
+    ``distances``, of shape (n, k), are those to the neighbours, the point itself left out; inf
+    where missing.
 
     Examples
     --------

@@ -22,8 +22,10 @@ from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._threads import one_blas_thread
-from finsler_ext.geometry.randers import check_omega_norm, forward
+from finsler_ext.geometry import RANDERS
+from finsler_ext.geometry.randers import forward
 from finsler_ext.mds.distances import checked_dissimilarities
+from finsler_ext.mds.start import signed
 
 __all__ = [
     "SpectralResult",
@@ -79,7 +81,7 @@ def finsler_isomap(
     >>> bool(finsler_isomap(randers_distances(Y, 0.4), 2, omega_norm=0.4).loss < 1e-6)
     True
     """
-    omega = check_omega_norm(omega_norm)
+    omega = RANDERS.check_drift(omega_norm)
     directed = checked_dissimilarities(D, weights, missing=missing)
     D = directed.distances.astype(np.float64)
     n = len(D)
@@ -95,7 +97,7 @@ def finsler_isomap(
         values, vectors = scipy.linalg.eigh(
             -0.5 * centring @ known @ centring, subset_by_index=[n - n_components, n - 1]
         )
-    start = (_signed(vectors) * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
+    start = (signed(vectors) * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
     result = _minimise(isomap_loss(squares, W, omega), start, centred)
     return result._replace(
         embedding=result.embedding * unit,
@@ -125,7 +127,7 @@ def finsler_laplacian_eigenmaps(
     penalty : float, optional
         λ; by default strong enough to keep 98 % of each column's square.
     """
-    omega = check_omega_norm(omega_norm)
+    omega = RANDERS.check_drift(omega_norm)
     W = _checked_affinities(W, "W")
     n = len(W)
     _check_columns(n_components, n)
@@ -157,7 +159,7 @@ def finsler_diffusion_maps(
     t : int
         Number of steps.
     """
-    omega = check_omega_norm(omega_norm)
+    omega = RANDERS.check_drift(omega_norm)
     P = _checked_affinities(P, "P")
     n = len(P)
     _check_columns(n_components, n)
@@ -189,7 +191,7 @@ def finsler_lle(
     W : array of shape (n, n)
         Reconstruction weights, rows summing to 1: see `lle_weights`.
     """
-    omega = check_omega_norm(omega_norm)
+    omega = RANDERS.check_drift(omega_norm)
     W = np.asarray(W, dtype=np.float64)
     n = len(W)
     _check_columns(n_components, n)
@@ -239,7 +241,7 @@ def _lowest(matrix, mass, constant, n_components):
             (inner + inner.T) / 2 + 2.0 * top * np.outer(direction, direction),
             subset_by_index=[0, n_components - 1],
         )
-    return values, _signed(vectors) / root[:, None]
+    return values, signed(vectors) / root[:, None]
 
 
 def _strength(values, squares):
@@ -260,11 +262,6 @@ def _reversible_eigenvalues(P):
     flow = stationary[:, None] * P
     root = np.sqrt(np.maximum(stationary, np.finfo(np.float64).tiny))
     return scipy.linalg.eigvalsh((flow + flow.T) / 2 / root / root[:, None])[::-1]
-
-
-def _signed(vectors):
-    largest = np.abs(vectors).argmax(axis=0)
-    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
 
 
 # ------------------------------------------------------------------ descent

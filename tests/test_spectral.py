@@ -4,7 +4,8 @@ import scipy.linalg
 from scipy.linalg import subspace_angles
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
-from finsler_ext.geometry.randers import randers_distance, randers_distances
+from finsler_ext.geometry import RANDERS
+from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.spectral import (
     finsler_diffusion_maps,
     finsler_isomap,
@@ -53,7 +54,7 @@ def losses(omega, n=12):
     yield (
         lle_loss(weights - np.eye(n), omega, 0.7),
         lambda Y: (
-            (randers_distance(Y, weights @ Y, omega) ** 2).sum() + penalty(Y, np.ones(n), np.eye(2))
+            (RANDERS.distance(Y, weights @ Y, omega) ** 2).sum() + penalty(Y, np.ones(n), np.eye(2))
         ),
     )
 

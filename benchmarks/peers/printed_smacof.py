@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state
 
 from finsler_ext._threads import RowPool, one_blas_thread, resolve_n_jobs
 from finsler_ext.asymmetry import is_symmetric
-from finsler_ext.geometry.randers import check_omega_norm
+from finsler_ext.geometry import RANDERS
 from finsler_ext.mds.distances import checked_dissimilarities
 from finsler_ext.mds.start import InitialLayout
 from finsler_ext.mds.stress import dense_stress
@@ -88,7 +88,7 @@ def printed_smacof(
     >>> result.embedding.shape, bool((np.diff(result.stress_history) > 0).any())
     ((50, 3), True)
     """
-    omega = check_omega_norm(omega_norm)
+    omega = RANDERS.check_drift(omega_norm)
     directed = checked_dissimilarities(D, weights)
     if directed.weights is not None and not is_symmetric(directed.weights, 0.0):
         raise ValueError("weights must be symmetric: the update was derived for such alone.")

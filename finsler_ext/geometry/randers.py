@@ -24,20 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from finsler_ext.geometry.space import Majoriser, Space, height, height_difference, map_columns
-
-__all__ = [
-    "RANDERS",
-    "check_omega_norm",
-    "drift",
-    "even_kernel",
-    "forward",
-    "height",
-    "map_columns",
-    "randers_distance",
-    "randers_distances",
-    "randers_gradient",
-]
+from finsler_ext.geometry.space import Majoriser, Space, height_difference
 
 # Far below any distance, and not 0 in single precision.
 _ONE, _TINY = np.float32(1.0), np.float32(1e-30)
@@ -123,39 +110,13 @@ RANDERS = Space(
 )
 
 
-def check_omega_norm(omega_norm) -> float:
-    """Return ``omega_norm`` as a float in [0, 1), or raise a ValueError."""
-    return RANDERS.check_drift(omega_norm)
-
-
-def drift(omega_norm: float, n_components: int) -> np.ndarray:
-    """The drift vector ω = omega_norm · e_m of an m-dimensional Randers space."""
-    omega = np.zeros(n_components)
-    omega[-1] = check_omega_norm(omega_norm)
-    return omega
-
-
-def randers_distance(source, target, omega_norm: float) -> np.ndarray:
-    """Distance F from ``source`` to ``target`` along the last array axis.
+def randers_distances(embedding, omega_norm: float) -> np.ndarray:
+    """The directed N × N matrix of F, rows being sources.
 
     Examples
     --------
-    >>> float(randers_distance([0.0, 0.0], [0.0, 1.0], 0.5))
-    1.5
-    >>> float(randers_distance([0.0, 1.0], [0.0, 0.0], 0.5))
-    0.5
+    >>> randers_distances([[0.0, 0.0], [0.0, 1.0]], 0.5)
+    array([[0. , 1.5],
+           [0.5, 0. ]])
     """
-    return RANDERS.distance(source, target, omega_norm)
-
-
-def randers_distances(embedding, omega_norm: float) -> np.ndarray:
-    """The directed N × N matrix of F, rows being sources."""
     return RANDERS.distances(embedding, omega_norm)
-
-
-def randers_gradient(source, target, omega_norm: float) -> np.ndarray:
-    """∂F(source, target)/∂source = (source − target)/d − ω; the target's is its negative.
-
-    Where the two points coincide the direction is undefined and 0 is returned.
-    """
-    return RANDERS.gradient(source, target, omega_norm)

@@ -320,6 +320,18 @@ def dense_stress(
     )
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _squares(position, i, first, size, buffer):
+    """buffer[b] = ‖y_i − y_j‖² with j = first + b."""
+    for b in range(size):
+        buffer[b] = 0.0
+    for c in range(position.shape[0]):
+        own, other = position[c, i], position[c, first : first + size]
+        for b in range(size):
+            step = own - other[b]
+            buffer[b] += step * step
+
+
 # Sums may be reassociated, so that they run in vector registers: the same machine gives the
 # same bits, and each row is summed the same way whichever thread it falls to.
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"})
@@ -339,14 +351,7 @@ def _pull_kernel(start, stop, position, lifted, mean, weights, side, error, cons
             pull[i, c] = 0.0
         for first in range(0, n, BLOCK):
             size = min(BLOCK, n - first)
-            for b in range(size):
-                buffer[b] = zero
-            for c in range(n_components):
-                own = position[c, i]
-                other = position[c, first : first + size]
-                for b in range(size):
-                    step = own - other[b]
-                    buffer[b] += step * step
+            _squares(position, i, first, size, buffer)
             wanted = mean[i, first : first + size]
             part = zero
             if weighted:
@@ -388,7 +393,7 @@ def _pull_kernel(start, stop, position, lifted, mean, weights, side, error, cons
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "nnan"})
 def _lacking_kernel(start, stop, position, lifted, mean, weights, side, sums):
     """sums_i = Σ_j w_ij (S_ij − d_ij − side·ω (h_j − h_i))."""
-    n_components, n = position.shape
+    n = position.shape[1]
     weighted = weights.shape[0] > 0
     buffer = np.empty(BLOCK, dtype=mean.dtype)
     zero = mean.dtype.type(0)
@@ -396,13 +401,7 @@ def _lacking_kernel(start, stop, position, lifted, mean, weights, side, sums):
         total = 0.0
         for first in range(0, n, BLOCK):
             size = min(BLOCK, n - first)
-            for b in range(size):
-                buffer[b] = zero
-            for c in range(n_components):
-                own, other = position[c, i], position[c, first : first + size]
-                for b in range(size):
-                    step = own - other[b]
-                    buffer[b] += step * step
+            _squares(position, i, first, size, buffer)
             wanted, part = mean[i, first : first + size], zero
             if weighted:
                 weight = weights[i, first : first + size]

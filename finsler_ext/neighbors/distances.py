@@ -35,14 +35,7 @@ TRIAL_ROWS, MANY_CANDIDATES = 64, 16
 
 
 class DenseRows:
-    """Rows of dense data, ready for products: near the origin, of order one.
-
-    Parameters
-    ----------
-    X : array of shape (n, features), float32 or float64, C-contiguous
-    like : DenseRows, optional
-        Move and scale as these rows were.
-    """
+    """Rows of dense data, ready for products: near the origin, of order one; or ``like`` others."""
 
     def __init__(self, X: np.ndarray, like: DenseRows | None = None):
         self.X = X
@@ -54,8 +47,8 @@ class DenseRows:
     def __len__(self) -> int:
         return self.X.shape[0]
 
-    def part(self, start: int, stop: int, dtype) -> np.ndarray:
-        rows = self.X[start:stop]
+    def part(self, chosen: slice, dtype) -> np.ndarray:
+        rows = self.X[chosen]
         if self.shift is not None:
             rows = rows.astype(np.float64) - self.shift
         if self.factor != 1.0:
@@ -71,18 +64,13 @@ class DenseRows:
             rows = self.X
         else:
             rows = np.empty(self.X.shape, dtype=dtype)
-            for start in range(0, len(self), ROWS_PER_TILE):
-                stop = min(start + ROWS_PER_TILE, len(self))
-                rows[start:stop] = self.part(start, stop, dtype)
-        return rows, half_norms(rows)
-
-
-def half_norms(rows: np.ndarray) -> np.ndarray:
-    half = np.empty(len(rows), dtype=rows.dtype)
-    for start in range(0, len(rows), ROWS_PER_TILE):
-        block = rows[start : start + ROWS_PER_TILE].astype(np.float64)
-        half[start : start + ROWS_PER_TILE] = 0.5 * np.einsum("ij,ij->i", block, block)
-    return half
+            for part in row_blocks(len(self), ROWS_PER_TILE):
+                rows[part] = self.part(part, dtype)
+        half = np.empty(len(rows), dtype=rows.dtype)
+        for part in row_blocks(len(rows), ROWS_PER_TILE):
+            block = rows[part].astype(np.float64)
+            half[part] = 0.5 * np.einsum("ij,ij->i", block, block)
+        return rows, half
 
 
 def _shift_and_factor(X):
@@ -93,8 +81,8 @@ def _shift_and_factor(X):
         factor = 2.0 ** -int(np.frexp(largest)[1])
     mean = np.zeros(X.shape[1])
     square = 0.0
-    for start in range(0, len(X), ROWS_PER_TILE):
-        block = X[start : start + ROWS_PER_TILE].astype(np.float64) * factor
+    for part in row_blocks(len(X), ROWS_PER_TILE):
+        block = X[part].astype(np.float64) * factor
         mean += block.sum(axis=0)
         square += float(np.einsum("ij,ij->", block, block))
     mean /= max(len(X), 1)
@@ -138,7 +126,7 @@ def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -
 
     def block(start: int) -> int:
         part = slice(start, min(start + QUERIES_PER_TILE, len(queries)))
-        asked = queries.part(part.start, part.stop, dtype)
+        asked = queries.part(part, dtype)
         found = nearest_of_block(asked, queries.X[part], own[part], rows.X, among, half, k)
         indices[part], distances[part], compared = found
         return compared
@@ -156,24 +144,25 @@ def _search(queries, rows, k, dtype, n_threads, same, own, indices, distances) -
 def nearest_of_block(asked, Q, own, X, among, half, k: int):
     """Row numbers and distances of the k nearest, and the number of exact comparisons.
 
-    Parameters
-    ----------
-    asked, Q : arrays of shape (n_queries, features)
-        Queries as they are multiplied, and as they are compared.
-    own : int array of shape (n_queries,)
-        The row that each query is itself, or −1.
-    X, among : arrays of shape (n, features)
-        Rows as they are compared, and as they are multiplied.
-    half : array of shape (n,)
-        Half the squared norms of ``among``.
-    k : int
+    Queries and rows are multiplied as ``asked`` and ``among``, and compared as Q and X. ``own`` is
+    the row that each query is itself, or −1; ``half`` are half the squared norms of ``among``.
     """
     dtype = among.dtype
     longest = float(np.sqrt(2.0 * half.max(initial=0.0)))
     norm = np.sqrt(np.einsum("ij,ij->i", asked, asked, dtype=np.float64))
     rounding = np.finfo(dtype).eps * (among.shape[1] + 8)
     slack = (2.02 * rounding * longest * (norm + longest)).astype(dtype)
-    state = _empty_state(len(asked), k, dtype)
+    # The k smallest products, candidates, the k nearest so far, and the pairs compared.
+    n, room = len(asked), 2 * k + SPARE_CANDIDATES
+    state = (
+        np.full((n, k), np.inf, dtype=dtype),
+        np.zeros(n, dtype=np.int64),
+        np.empty((n, room), dtype=np.int64),
+        np.empty((n, room), dtype=dtype),
+        np.full((n, k), np.inf),
+        np.full((n, k), -1, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+    )
     product = np.empty((len(asked), ROWS_PER_TILE), dtype=dtype)
     for first in range(0, len(among), ROWS_PER_TILE):
         part = among[first : first + ROWS_PER_TILE]
@@ -183,20 +172,6 @@ def nearest_of_block(asked, Q, own, X, among, half, k: int):
         _absorb(product, half, first, own, slack, Q, X, *state)
     _finish(slack, Q, X, *state)
     return state[5], np.sqrt(state[4]), int(state[6].sum())
-
-
-def _empty_state(n, k, dtype):
-    """The k smallest products, candidates, the k nearest so far, and the pairs compared."""
-    room = 2 * k + SPARE_CANDIDATES
-    return (
-        np.full((n, k), np.inf, dtype=dtype),
-        np.zeros(n, dtype=np.int64),
-        np.empty((n, room), dtype=np.int64),
-        np.empty((n, room), dtype=dtype),
-        np.full((n, k), np.inf),
-        np.full((n, k), -1, dtype=np.int64),
-        np.zeros(n, dtype=np.int64),
-    )
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nnan"})
@@ -271,24 +246,27 @@ def _finish(slack, Q, X, best, waiting, who, value, square, near, compared):
 @njit(nogil=True, cache=True, fastmath=False)
 def _compare(i, limit, Q, X, waiting, who, value, square, near, compared):
     """Compare the waiting candidates of row i exactly."""
-    k = near.shape[1]
     for w in range(waiting[i]):
         if value[i, w] > limit:
             continue
         j = who[i, w]
         total = square_distance(Q, i, X, j)
         compared[i] += 1
-        at = k
-        while at > 0 and (
-            total < square[i, at - 1] or (total == square[i, at - 1] and j < near[i, at - 1])
-        ):
-            at -= 1
-        if at == k:
-            continue
-        for e in range(k - 1, at, -1):
-            square[i, e], near[i, e] = square[i, e - 1], near[i, e - 1]
-        square[i, at], near[i, at] = total, j
+        insert(square[i], near[i], total, j)
     waiting[i] = 0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def insert(squares, near, total, j):
+    """Put row j among the nearest, ties by row number, if it is nearer than the last."""
+    k = near.shape[0]
+    at = k
+    while at > 0 and (total < squares[at - 1] or (total == squares[at - 1] and j < near[at - 1])):
+        at -= 1
+    if at < k:
+        for e in range(k - 1, at, -1):
+            squares[e], near[e] = squares[e - 1], near[e - 1]
+        squares[at], near[at] = total, j
 
 
 # fastmath=False in words: without it numba takes over the setting of the caller that compiles it.

@@ -90,13 +90,12 @@ def strongly_connected(
 
     Parameters
     ----------
-    graph : sparse array of shape (n, n)
-        Positive edge lengths, rows being sources.
+    graph : sparse array of positive edge lengths
     X : array, optional
         Points, for Euclidean closest pairs.
     distances : callable, optional
-        ``distances(rows, columns)`` → directed distances between two sets of points; takes
-        precedence over X. inf means that there is none.
+        ``distances(rows, columns)`` → directed distances between two sets of points, inf where
+        there is none; takes precedence over X.
     source_scale : array, optional
         Where the graph's lengths are distances divided by the scale of the source: an added
         edge is divided by the scale of its own source.
@@ -238,17 +237,11 @@ def directed_distances(
 
     Parameters
     ----------
-    X : array of shape (n, features)
     n_neighbors : int
         Neighbours of each point, itself not counted.
-    metric, metric_kwds
-        As in `finsler_ext.neighbors.exact.exact_neighbors`.
     local_scale : {"mean", "none", "kth", "umap", "perplexity"} or array of shape (n,)
         See `finsler_ext.scales`. With an array, edges count in both
         directions, because the choice of neighbours depends on density.
-    dtype : numpy dtype
-        Of the distances.
-    n_threads : int
 
     Examples
     --------
@@ -267,9 +260,8 @@ def directed_distances(
         graph = graph.maximum(graph.T)
     graph = scipy.sparse.csr_array(graph, dtype=np.float64, copy=True)
     graph.data /= np.repeat(scale.values, np.diff(graph.indptr))
-    between = None
-    if metric not in EUCLIDEAN:
-        between = partial(metric_between, X, metric, metric_kwds or {})
+    other = metric not in EUCLIDEAN
+    between = partial(metric_between, X, metric, metric_kwds or {}) if other else None
     graph = strongly_connected(graph, X, distances=between, source_scale=scale.values)
     if graph.nnz and graph.data.max() <= SHORTEST:
         raise ValueError(
@@ -313,17 +305,7 @@ def distances_of_new(
     from every known point that would have it among its neighbours, by that point's scale (or,
     if there is none, from its own neighbours). Each of the paths goes on along the known ones.
 
-    Parameters
-    ----------
-    X_new : array of shape (n_new, features)
-    X, known, metric, metric_kwds, local_scale
-        What the distances of the known points were made from.
-    new_scale : array of shape (n_new,), optional
-        Scale of the new points, if ``local_scale`` is an array: in the same units.
-
-    Returns
-    -------
-    outgoing, incoming : arrays of shape (n_new, n)
+    ``new_scale`` is the scale of the new points, in the same units, if ``local_scale`` is an array.
     """
     kwds = metric_kwds or {}
     k = known.neighbors.indices.shape[1] - 1

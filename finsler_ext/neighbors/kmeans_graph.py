@@ -20,10 +20,11 @@ from numba import njit
 from sklearn.utils import check_random_state
 
 from finsler_ext._messages import stage, step
-from finsler_ext._threads import one_blas_thread, run_rows
+from finsler_ext._threads import one_blas_thread, row_blocks, run_rows
 from finsler_ext.neighbors.distances import (
     DenseRows,
     Reduction,
+    insert,
     nearest_of_block,
     nearest_rows,
     quick_square_distance,
@@ -84,16 +85,7 @@ def _check_groups(state: dict) -> None:
     relations=_check_groups,
 )
 class KMeansGraphIndex:
-    """A `NeighborIndex` for dense rows in a metric that `reduction_of` knows.
-
-    Parameters
-    ----------
-    metric : str
-    random_state : int, RandomState or None
-        The sample of the k-means follows from it.
-    n_threads : int
-    dtype : type of the distances
-    """
+    """A `NeighborIndex` for dense rows in a metric that `reduction_of` knows."""
 
     name = "kmeans_graph"
 
@@ -120,8 +112,15 @@ class KMeansGraphIndex:
         near = refine_neighbors(grouped.X, near, distances, self.n_threads)
         self.order = order
         self._rows = grouped if narrow is None else DenseRows(reduction.rows).taken(order)
-        self.centres = centres if narrow is None else group_means(self._rows.X, self.starts)
-        near, distances = _nearest_of(self._rows.X, near, min(k, len(X)) - 1, self.n_threads)
+        self.centres = centres
+        if narrow is not None:
+            groups = pairwise(self.starts)
+            means = [self._rows.X[a:b].mean(axis=0, dtype=np.float64) for a, b in groups]
+            self.centres = np.array(means, dtype=self._rows.X.dtype)
+        n_near = min(k, len(X)) - 1
+        found = np.full((len(X), n_near), -1, dtype=np.int32), np.full((len(X), n_near), np.inf)
+        run_rows(_choose, len(X), self.n_threads, self._rows.X, near, *found, heavy=True)
+        near, distances = found[0], np.sqrt(found[1])
         self.links = near[:, :LINKS].copy()
         indices = np.empty((len(X), near.shape[1] + 1), dtype=np.int32)
         placed = np.zeros(indices.shape)
@@ -155,9 +154,8 @@ class KMeansGraphIndex:
         n = len(rows)
         n_groups = max(1, n // max(GROUP_ROWS, int(np.sqrt(n / GROUPS_AROUND))))
         centres = _centres(rows, n_groups, rng, self.n_threads)
-        group = nearest_rows(rows, DenseRows(centres, like=rows), 1, n_threads=self.n_threads)[0][
-            :, 0
-        ]
+        middle = DenseRows(centres, like=rows)
+        group = nearest_rows(rows, middle, 1, n_threads=self.n_threads)[0][:, 0]
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         most = LARGEST_GROUP * n // n_groups
@@ -245,17 +243,9 @@ def refine_neighbors(X, indices, distances, n_threads: int) -> np.ndarray:
     return near
 
 
-def _nearest_of(X, candidates: np.ndarray, k: int, n_threads: int):
-    """The k nearest among the candidates of every row, and their exact distances."""
-    near = np.full((len(X), k), -1, dtype=np.int32)
-    squares = np.full((len(X), k), np.inf)
-    run_rows(_choose, len(X), n_threads, X, candidates, near, squares, heavy=True)
-    return near, np.sqrt(squares)
-
-
 @njit(nogil=True, cache=True, fastmath=False)
 def _choose(start, stop, X, candidates, near, squares):
-    k = near.shape[1]
+    """The nearest among the candidates of every row, compared exactly."""
     for i in range(start, stop):
         for j in candidates[i]:
             if j < 0:
@@ -264,15 +254,7 @@ def _choose(start, stop, X, candidates, near, squares):
                 total = _wide_square_distance(X, i, j)
             else:
                 total = square_distance(X, i, X, j)
-            at = k
-            while at > 0 and (
-                total < squares[i, at - 1] or (total == squares[i, at - 1] and j < near[i, at - 1])
-            ):
-                at -= 1
-            for e in range(k - 1, at, -1):
-                near[i, e], squares[i, e] = near[i, e - 1], squares[i, e - 1]
-            if at < k:
-                near[i, at], squares[i, at] = j, total
+            insert(squares[i], near[i], total, j)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
@@ -305,8 +287,7 @@ def projected(X: np.ndarray, k: int, rng, n_threads: int) -> np.ndarray | None:
         m = min(MOST_DIRECTIONS, -(-m // DIRECTIONS) * DIRECTIONS)
         axes = np.ascontiguousarray(vectors[:, : -m - 1 : -1], dtype=X.dtype)
         narrow = np.empty((n, m), dtype=X.dtype)
-        for start in range(0, n, PROJECTED_ROWS):
-            part = slice(start, start + PROJECTED_ROWS)
+        for part in row_blocks(n, PROJECTED_ROWS):
             np.matmul(X[part], axes, out=narrow[part])
     tried = np.unique(np.linspace(0, n - 1, TRIED_ROWS).astype(np.int64))
     found = []
@@ -318,11 +299,6 @@ def projected(X: np.ndarray, k: int, rng, n_threads: int) -> np.ndarray | None:
 
 def _candidates(k: int) -> int:
     return CANDIDATES * k + SPARE
-
-
-def group_means(X: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    means = [X[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(starts)]
-    return np.array(means, dtype=X.dtype)
 
 
 @njit(cache=True)

@@ -35,14 +35,10 @@ class NNDescentIndex:
     ----------
     given : pynndescent.NNDescent, optional
         A search that was made elsewhere.
-    metric : str or callable
-    metric_kwds : dict, optional
     function : callable, optional
         The compiled metric, where pynndescent does not know its name.
-    random_state : seed or RandomState
     n_threads : int
         NN-descent depends on it; with 1, the result follows from ``random_state`` alone.
-    low_memory, verbose : bool
     """
 
     name = "nndescent"

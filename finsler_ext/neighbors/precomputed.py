@@ -16,15 +16,9 @@ from finsler_ext.validation import check_diagonal
 
 
 def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
-    """Nearest neighbours from directed distances, D[i, j] being the distance from i to j.
+    """The ``n_neighbors`` nearest of every point, itself included, from directed distances.
 
-    Parameters
-    ----------
-    D : array or sparse matrix of shape (n, n)
-        Dense: inf marks a missing pair. Sparse: pairs not stored are missing, stored zeros
-        are zero distances.
-    n_neighbors : int
-        Columns of the result, the point itself included.
+    A pair is missing where a dense D has inf, and where a sparse one stores nothing.
     """
     if D.shape[0] != D.shape[1]:
         raise ValueError(

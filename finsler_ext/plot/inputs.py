@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from finsler_ext.asymmetry import DENSITY, DISTANCES, SCALE, Asymmetry
-from finsler_ext.geometry.randers import height, map_columns
+from finsler_ext.geometry.space import height, map_columns
 
 # Of an array nothing is known: its height may show anything.
 HEIGHT = "height"

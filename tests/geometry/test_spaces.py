@@ -31,6 +31,11 @@ def test_distance_and_gradient(space, omega, m):
 
 
 @pytest.mark.parametrize(("space", "omega"), DRIFTS)
+def test_coincident_points_have_no_direction(space, omega):
+    assert (space.gradient([1.0, 2.0], [1.0, 2.0], omega) == 0).all()
+
+
+@pytest.mark.parametrize(("space", "omega"), DRIFTS)
 def test_partial_derivatives_are_those_of_forward(space, omega):
     d, z, h = np.float64(1.7), np.float64(-0.6), 1e-6
     _, by_length, by_rise = space.forward(d, z, omega)
