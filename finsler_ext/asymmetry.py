@@ -8,7 +8,7 @@ once in every fit; the drift choice, the scores, the warnings and the plots read
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -117,8 +117,6 @@ class Asymmetry:
     pairs : SkewPairs
     """
 
-    # models of earlier versions have neither
-    _strengths: Any = None
     _potential: Potential | None = None
 
     def __init__(
@@ -181,7 +179,13 @@ class Asymmetry:
         is made once; a digraph's has a ridge (`graph_potential`).
         """
         if self.kind != NONE and self._potential is None:
-            self._potential = self._made_potential(ridge)
+            if self._strengths is not None:
+                self._potential = graph_potential(self._strengths, ridge)
+            elif self.kind == DISTANCES:
+                self._potential = _distance_potential(self._distances, ridge)
+            else:
+                values = log_level(self._local_scale)
+                self._potential = Potential(values, np.where(np.isfinite(values), 0, -1))
             self._strengths = None  # of no further use, and as large as the data
         return self._potential
 
@@ -189,14 +193,6 @@ class Asymmetry:
         """Values of the potential."""
         potential = self.potential(ridge)
         return None if potential is None else potential.values
-
-    def _made_potential(self, ridge: float | str) -> Potential:
-        if self._strengths is not None:
-            return graph_potential(self._strengths, ridge)
-        if self.kind == DISTANCES:
-            return _distance_potential(self._distances, ridge)
-        values = log_level(self._local_scale)
-        return Potential(values, np.where(np.isfinite(values), 0, -1))
 
     def gradient_share(self) -> float:
         """Of directed distances: how much of their asymmetry any height can show. Otherwise nan."""
@@ -376,7 +372,8 @@ def is_symmetric(matrix, rtol: float = SYMMETRY_ROUNDING) -> bool:
     if scipy.sparse.issparse(matrix):
         return _is_symmetric_sparse(matrix, rtol)
     blocks = list(row_blocks(matrix.shape[0]))  # no second matrix is needed
-    allowed = rtol * max(map(_largest_finite, (matrix[rows] for rows in blocks)), default=0.0)
+    largest = (m.max(initial=0.0, where=np.isfinite(m)) for m in (matrix[rows] for rows in blocks))
+    allowed = rtol * float(max(largest, default=0.0))
     for rows in blocks:
         there, back = matrix[rows], matrix[:, rows].T
         if rtol == 0.0:
@@ -386,10 +383,6 @@ def is_symmetric(matrix, rtol: float = SYMMETRY_ROUNDING) -> bool:
         if not same:
             return False
     return True
-
-
-def _largest_finite(values) -> float:
-    return float(values.max(initial=0.0, where=np.isfinite(values)))
 
 
 def _is_symmetric_sparse(matrix, rtol: float) -> bool:
@@ -430,9 +423,8 @@ def is_directed(D) -> bool:
 #
 # Of the skew part K_ij = (D_ij − D_ji)/2 a height shows what is a difference u_j − u_i. The best u
 # solves V u = −K 1 with V the Laplacian of the pairs that are known both ways; the share of Σ K²
-# that
-# it takes is 2 uᵀVu / Σ K². The rest is cyclic (A → B → C → A costs more than the way back) or
-# noise.
+# that it takes is 2 uᵀVu / Σ K². The rest is cyclic (A → B → C → A costs more than the way back)
+# or noise.
 
 
 class CyclicWarning(UserWarning):

@@ -109,7 +109,16 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
         raise ValueError(f"{kind} must be numbers ≥ 0.")
     total = np.asarray(S.sum(axis=1)).ravel()
     if stochastic:
-        _check_sums(total, stays=bool(S.diagonal().any()))
+        wrong = total - 1.0 > STOCHASTIC_TOLERANCE
+        if S.diagonal().any():  # without one, transitions from a state to itself are left out
+            wrong |= (1.0 - total > STOCHASTIC_TOLERANCE) & (total > 0)
+        off = np.flatnonzero(wrong)
+        if off.size:
+            raise ValueError(
+                f"Rows of a transition matrix must sum to 1; row {off[0]} sums to "
+                f"{total[off[0]]:.4g} ({off.size} such rows). Divide each row by its sum, and "
+                "check that rows are sources."
+            )
         total = np.ones_like(total)
     source = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
     edge = (S.data > 0) & (source != S.indices)
@@ -120,20 +129,6 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
         for data in (lengths, strength)
     )
     return DirectedData(distances, names, strengths, how)
-
-
-def _check_sums(total: np.ndarray, stays: bool) -> None:
-    """Rows sum to 1; to less than 1 where transitions from a state to itself are left out."""
-    wrong = total - 1.0 > STOCHASTIC_TOLERANCE
-    if stays:
-        wrong |= (1.0 - total > STOCHASTIC_TOLERANCE) & (total > 0)
-    off = np.flatnonzero(wrong)
-    if off.size:
-        raise ValueError(
-            f"Rows of a transition matrix must sum to 1; row {off[0]} sums to "
-            f"{total[off[0]]:.4g} ({off.size} such rows). Divide each row by its sum, and "
-            "check that rows are sources."
-        )
 
 
 def read_matrix(D, dtype=None) -> np.ndarray:
@@ -157,7 +152,8 @@ def read_matrix(D, dtype=None) -> np.ndarray:
         dense[entries.coords] = entries.data
         np.fill_diagonal(dense, 0.0)
     else:
-        dense = D.filled(np.nan) if _has_mask(D) else np.asarray(D)
+        masked = isinstance(D, np.ma.MaskedArray) and D.dtype.kind == "f"
+        dense = D.filled(np.nan) if masked else np.asarray(D)
         if dtype is None:
             dtype = dense.dtype if dense.dtype in (np.float32, np.float64) else np.float64
         dense = np.asarray(dense, dtype=dtype)
@@ -175,10 +171,6 @@ def without_duplicates(matrix) -> scipy.sparse.csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-def _has_mask(D) -> bool:
-    return isinstance(D, np.ma.MaskedArray) and D.dtype.kind == "f"
 
 
 def check_square(shape) -> None:

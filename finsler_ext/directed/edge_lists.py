@@ -88,15 +88,8 @@ def find_ends(columns, source=None, target=None) -> tuple[Hashable, Hashable] | 
 def choose_length(columns, weight=None, values: str | None = None, *, lone: bool = True):
     """The column of lengths (or strengths) among those that are not ends; None if there is none.
 
-    Parameters
-    ----------
-    columns : names
-    weight : name, optional
-        The column, if the user names it.
-    values : {"cost", "strength", "transitions"}, optional
-        What the numbers are. If it is not said, a name such as "count" is refused.
-    lone : bool
-        Take a single column whatever its name; otherwise only one with a known name.
+    ``weight`` and ``values`` are as in `finsler_ext.read_directed`. ``lone`` takes a single column
+    whatever its name; otherwise only one with a known name.
     """
     columns = [name for name in columns if not is_nameless(name)]
     if weight is not None:

@@ -66,14 +66,19 @@ def solve_laplacian(springs, b, ridge: float = 0.0) -> tuple[np.ndarray, np.ndar
     x, failed = cg(laplacian, b, M=_diagonal(inverse), rtol=TOLERANCE, maxiter=BY_DEGREE)
     if failed:
         held = degree + ridge + (_held(degree, component) if ridge == 0 else 0.0)
-        tree = _factors(_diagonal(held) - _spanning_tree(springs))
+        # a tree of the strongest springs of each component, both ways
+        lengths = springs.copy()
+        lengths.data = 1.0 / lengths.data
+        tree = scipy.sparse.csr_array(minimum_spanning_tree(lengths))
+        tree.data = 1.0 / tree.data
+        tree = _factors(_diagonal(held) - (tree + tree.T))
         nearly = LinearOperator(laplacian.shape, matvec=tree.solve, dtype=np.float64)
         x, failed = cg(laplacian, b, M=nearly, rtol=TOLERANCE, maxiter=BY_TREE)
     if failed and _envelope(springs) <= LARGEST_FACTOR:
         x = _factors(_diagonal(held) - springs).solve(np.asarray(b, dtype=np.float64))
     elif failed:
         x, _ = cg(laplacian, b, x, M=nearly, rtol=TOLERANCE, maxiter=AT_MOST)
-    return x if ridge else _centred(x, component), component
+    return x if ridge else centred_parts(x, component), component
 
 
 def narrow_solver(springs, most: float) -> Callable[[np.ndarray], np.ndarray] | None:
@@ -94,7 +99,7 @@ def narrow_solver(springs, most: float) -> Callable[[np.ndarray], np.ndarray] | 
     _, component = connected_components(springs, directed=False)
     degree = np.asarray(springs.sum(axis=1)).ravel()
     factors = _factors(_diagonal(degree + _held(degree, component)) - springs)
-    return lambda b: _centred(factors.solve(np.asarray(b, dtype=np.float64)), component)
+    return lambda b: centred_parts(factors.solve(np.asarray(b, dtype=np.float64)), component)
 
 
 def _held(degree, component) -> np.ndarray:
@@ -105,15 +110,12 @@ def _held(degree, component) -> np.ndarray:
     return held
 
 
-def _centred(x, component) -> np.ndarray:
+def centred_parts(x, component) -> np.ndarray:
     """Zero mean in every component, column by column."""
     n = len(component)
     member = scipy.sparse.csr_array((np.ones(n), (component, np.arange(n))))
-    return x - (member @ x / _columns(np.bincount(component), x))[component]
-
-
-def _columns(values, x) -> np.ndarray:
-    return values.reshape((-1,) + (1,) * (x.ndim - 1))
+    size = np.bincount(component).reshape((-1,) + (1,) * (x.ndim - 1))
+    return x - (member @ x / size)[component]
 
 
 def _without_loops(springs) -> scipy.sparse.csr_array:
@@ -121,15 +123,6 @@ def _without_loops(springs) -> scipy.sparse.csr_array:
     springs = scipy.sparse.csr_array(springs - _diagonal(springs.diagonal()))
     springs.eliminate_zeros()
     return springs
-
-
-def _spanning_tree(springs) -> scipy.sparse.csr_array:
-    """Of the strongest springs of each component, both ways."""
-    lengths = springs.copy()
-    lengths.data = 1.0 / lengths.data
-    tree = scipy.sparse.csr_array(minimum_spanning_tree(lengths))
-    tree.data = 1.0 / tree.data
-    return tree + tree.T
 
 
 def _envelope(springs) -> float:

@@ -49,8 +49,7 @@ def graph_potential(strengths, ridge: float | str = 0.0) -> Potential:
     Parameters
     ----------
     strengths : matrix of shape (n, n)
-        s_ij ≥ 0, rows being sources: strengths, transition probabilities, memberships, or 1 for
-        an edge. The diagonal does not count.
+        s_ij ≥ 0, rows being sources. The diagonal does not count.
     ridge : float or "auto", default=0.0
         α as a multiple of the mean degree Σ_j (s_ij + s_ji). It draws all values to zero, those of
         nodes with few edges most. 0 gives the best order of distant nodes, a ridge tells the

@@ -109,9 +109,9 @@ def read_directed(
            [5., 0.]])
     """
     check_values(values)
-    said = {"source": source, "target": target, "weight": weight, "values": values}
     if isinstance(data, DirectedData):
         return data
+    said = {"source": source, "target": target, "weight": weight, "values": values}
     if _package(data) == "anndata":
         return read_anndata(data, weight)[0]
     if _is_graph(data):
@@ -140,7 +140,9 @@ def read_directed(
                 f"{name}={said[name]!r} names a column of an edge list; the data is a "
                 f"{type(data).__name__}."
             )
-    return directed_data(_matrix(data), None, values)
+    matrix = unmask(data)
+    matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    return directed_data(matrix, None, values)
 
 
 def as_matrix(X, *, precomputed: bool) -> MatrixInput:
@@ -166,8 +168,11 @@ def as_matrix(X, *, precomputed: bool) -> MatrixInput:
 
 def unmask(X):
     """A masked array as one with nan, a sparse matrix without duplicates; others as they are."""
-    masked = isinstance(X, np.ma.MaskedArray) or scipy.sparse.issparse(X)
-    return _matrix(X) if masked else X
+    if scipy.sparse.issparse(X):
+        return without_duplicates(X)
+    if isinstance(X, np.ma.MaskedArray):
+        return X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
+    return X
 
 
 def check_node_names(model, X) -> None:
@@ -304,16 +309,6 @@ def _lists_edges(X) -> bool:
     """Whether X is a list of tuples that start with the name of a node."""
     first = X[0] if isinstance(X, (list, tuple)) and X else None
     return isinstance(first, tuple) and len(first) in (2, 3) and isinstance(first[0], str)
-
-
-def _matrix(data):
-    """A sparse matrix in canonical form, or an array with nan where it was masked."""
-    if scipy.sparse.issparse(data):
-        return without_duplicates(data)
-    if isinstance(data, np.ma.MaskedArray):
-        kept = data.dtype if data.dtype.kind == "f" else np.float64
-        return data.astype(kept).filled(np.nan)
-    return np.asarray(data)
 
 
 def _is_graph(data) -> bool:
@@ -463,22 +458,18 @@ def _read_square(columns: dict, rows: list | None, values: str | None) -> Direct
 
 
 def _cells(column) -> list:
-    for method in ("to_list", "tolist"):
-        if hasattr(column, method):
-            return getattr(column, method)()
-    return list(column)
+    method = getattr(column, "to_list", getattr(column, "tolist", None))
+    return list(column) if method is None else method()
 
 
 def _numbers(column) -> np.ndarray:
     values = np.asarray(getattr(column, "values", column))
     if values.dtype in (np.float32, np.float64):
         return values
-    cells = [np.nan if _is_null(cell) else cell for cell in _cells(column)]
-    return np.array(cells, dtype=np.float64)
-
-
-def _is_null(cell) -> bool:
-    return cell is None or type(cell).__name__ == "NAType"
+    cells = _cells(column)
+    missing = (cell is None or type(cell).__name__ == "NAType" for cell in cells)
+    known = [np.nan if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+    return np.array(known, dtype=np.float64)
 
 
 # Weight of the cosines in a velocity graph: scvelo's own, p_ij ∝ exp(10 cos_ij).
@@ -538,16 +529,11 @@ def _velocity_graph(adata):
 
 
 def _softmax(cosines):
-    T = _without_diagonal(cosines)
-    T.data = np.exp(VELOCITY_SCALE * T.data)
-    sums = np.asarray(T.sum(axis=1)).ravel()
-    T.data /= np.repeat(sums, np.diff(T.indptr))
-    return T
-
-
-def _without_diagonal(matrix):
-    """Staying is no transition."""
-    entries = scipy.sparse.coo_matrix(matrix)
+    """Probabilities of moving; staying is no transition."""
+    entries = scipy.sparse.coo_matrix(cosines)
     away = (entries.row != entries.col) & (entries.data != 0)
     kept = (entries.data[away], (entries.row[away], entries.col[away]))
-    return scipy.sparse.csr_matrix(kept, shape=entries.shape)
+    T = scipy.sparse.csr_matrix(kept, shape=entries.shape)
+    T.data = np.exp(VELOCITY_SCALE * T.data)
+    T.data /= np.repeat(np.asarray(T.sum(axis=1)).ravel(), np.diff(T.indptr))
+    return T

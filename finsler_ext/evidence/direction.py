@@ -31,7 +31,7 @@ from finsler_ext.asymmetry import (
     knows_one_way,
 )
 from finsler_ext.directed.digraph import digraph_edges, is_digraph
-from finsler_ext.directed.laplacian import conjugate_gradients, narrow_solver
+from finsler_ext.directed.laplacian import centred_parts, conjugate_gradients, narrow_solver
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
 from finsler_ext.schema import FLAG, array, saved, whole
 
@@ -416,10 +416,7 @@ def _explained(pairs: MeasuredPairs, skews: np.ndarray) -> np.ndarray:
 def _potentials(pairs: MeasuredPairs, skews: np.ndarray) -> np.ndarray:
     """One potential per column of skews, each component of the pairs with zero mean."""
     found = _solved(pairs, _surplus(pairs, skews))
-    count, group = connected_components(_springs(pairs), directed=False)
-    size = np.bincount(group, minlength=count)
-    member = scipy.sparse.csr_array((np.ones(len(group)), (group, np.arange(len(group)))))
-    return found - ((member @ found) / size[:, None])[group]
+    return centred_parts(found, connected_components(_springs(pairs), directed=False)[1])
 
 
 def _solved(pairs: MeasuredPairs, surplus: np.ndarray) -> np.ndarray:

@@ -85,15 +85,9 @@ class Springs(NamedTuple):
 
 
 def springs_between(position: np.ndarray, graph, pull: Callable) -> Springs:
-    """Linearise the attraction of the directed edges of ``graph`` at ``position``.
+    """Linearise the attraction of the edges of ``graph``, affinities p_ij, at ``position``.
 
-    Parameters
-    ----------
-    position : array of shape (n, columns)
-    graph : sparse array of shape (n, n)
-        Memberships or affinities p_ij, rows being sources.
-    pull : callable
-        A(d), the derivative of the loss of an edge by its length.
+    ``pull`` is A(d), the derivative of the loss of an edge by its length.
     """
     graph = scipy.sparse.csr_array(graph)
     length = edge_lengths(position, graph)
@@ -158,30 +152,15 @@ def settle_islands(
 ) -> tuple[np.ndarray, Islands]:
     """Heights with the law of the inside continued across gaps, and what was done.
 
-    Parameters
-    ----------
-    position : array of shape (n, columns)
-        Where the springs are taken: the map, or all columns.
-    height : array of shape (n,)
-    graph, pull
-        As in `springs_between`.
-    level : array of shape (n,) or None
-        What the height follows, e.g. the log local scale.
-    n_threads : int
-        Changes the time taken, never the result.
+    ``position`` is where the springs are taken: the map, or all columns. ``level`` is what the
+    height follows, e.g. the log local scale.
     """
     springs = springs_between(position, graph, pull)
-    height = np.asarray(height, dtype=np.float64)
-    n_parts, _ = _parts(springs.springs.indptr, springs.springs.indices)
-    level, reason = _known(level, springs.degree)
-    if reason:
-        return height, Islands(n_parts, float("nan"), reason)
-    between = _between_parts(springs, np.column_stack([level, height]), n_threads).T
-    islands = _law(level - between[0], height - between[1], springs.degree, n_parts)
-    if not islands.settled:
-        return height, islands
-    settled = height - between[1] + islands.slope * between[0]
-    return settled - settled.mean(), islands
+
+    def between(part, level, height):
+        return _between_parts(springs, np.column_stack([level, height]), n_threads).T
+
+    return _settled(springs, height, level, between)
 
 
 @one_blas_thread()
@@ -190,19 +169,31 @@ def offset_components(
 ) -> tuple[np.ndarray, Islands]:
     """As `settle_islands`, but a connected part moves as a whole and nothing inside changes."""
     springs = springs_between(position, graph, pull)
+
+    def between(part, level, height):
+        mass = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
+        moments = (np.bincount(part, springs.degree * values) for values in (level, height))
+        return [(moment / mass)[part] for moment in moments]
+
+    return _settled(springs, height, level, between)
+
+
+def _settled(springs: Springs, height, level, between: Callable) -> tuple[np.ndarray, Islands]:
+    """Heights whose part between the islands follows the slope within.
+
+    ``between(part, level, height)`` takes the two apart: what varies between the parts.
+    """
     height = np.asarray(height, dtype=np.float64)
     n_parts, part = _parts(springs.springs.indptr, springs.springs.indices)
     level, reason = _known(level, springs.degree)
     if reason:
         return height, Islands(n_parts, float("nan"), reason)
-    mass = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
-    between = [
-        (np.bincount(part, springs.degree * values) / mass)[part] for values in (level, height)
-    ]
-    islands = _law(level - between[0], height - between[1], springs.degree, n_parts)
-    if not islands.settled or n_parts == 1:
+    level_between, height_between = between(part, level, height)
+    inside = level - level_between, height - height_between
+    islands = _law(*inside, springs.degree, n_parts)
+    if not islands.settled:
         return height, islands
-    settled = height - between[1] + islands.slope * between[0]
+    settled = inside[1] + islands.slope * level_between
     return settled - settled.mean(), islands
 
 
