@@ -77,23 +77,13 @@ def refuse_diverged(positions: np.ndarray, *, isolated: bool = False) -> None:
 def readable(X, name: str = "X", *, missing: float | None = None) -> Any:
     """X with a structure that compiled code can rely on, and without a mask.
 
-    Parameters
-    ----------
-    X : anything an estimator is given
-    name : str
-        For messages.
-    missing : float, optional
-        What stands for the masked entries of a masked array; they are refused without it.
+    ``missing`` stands for the masked entries of a masked array; without it they are refused.
     """
     _check_kinds(X, name)
     if scipy.sparse.issparse(X):
         return checked_structure(X, name)
-    if isinstance(X, np.ma.MaskedArray):
-        return _unmasked(X, name, missing)
-    return X
-
-
-def _unmasked(X, name, missing):
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
     masked = int(np.ma.getmaskarray(X).sum())
     if masked == 0:
         return X.data

@@ -27,12 +27,11 @@ from finsler_ext.scales import SCALE_FLOOR
 N_SPLITS = 5
 # Nearest points of each half, at most; t-SNE has 90 neighbours.
 MOST_NEAREST = 7
-# A list of neighbours is this many times as long as what is taken of each half: of 14 neighbours
-# fewer than 3 are in one half for 0.6 % of the points, and those are left out.
+# A list of neighbours is this many times as long as what is taken of each half; the few points
+# (0.6 %) with fewer than that in one half are left out.
 LIST_FACTOR = 4
 # Correlation of the halves between neighbours below which points are spaced as on a grid: what is
-# in one half is missing in the other. Of 960 samples of 100 to 600 points from spheres and tori the
-# lowest is −0.38; grids of 1000 points are at −0.6 and −0.8.
+# in one half is missing in the other. Random points are above −0.38, grids at −0.6 and below.
 EVENLY_SPACED = -0.4
 EVEN = "points are spaced more evenly than random ones, so there is no chance to compare with"
 # Neighbours that a point is compared with, to see whether it differs from them.

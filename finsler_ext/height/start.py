@@ -25,16 +25,8 @@ def initial_positions(
 ) -> np.ndarray:
     """Positions of shape (n, n_columns), float32, every column spanning [0, 10].
 
-    Parameters
-    ----------
-    init : {"spectral", "pca", "random"} or array of shape (n, n_columns)
-    n_columns : int
-    graph : sparse array of shape (n, n)
-        Directed memberships.
-    X : array or sparse matrix with n rows, or None where there are no features
-    random_state : numpy RandomState
-    as_given : bool
-        Leave an array in its own frame and unit.
+    ``init`` is "spectral", "pca", "random" or an array, which ``as_given`` leaves in its own frame
+    and unit; X is None where there are no features.
     """
     n = graph.shape[0]
     with one_blas_thread():
@@ -48,10 +40,6 @@ def initial_positions(
             positions = _noisy(spectral_map(graph, n_columns, random_state, X), random_state)
     if as_given and not isinstance(init, str):
         return positions.astype(np.float32)
-    return _spanned(positions)
-
-
-def _spanned(positions) -> np.ndarray:
     low, span = positions.min(axis=0), np.ptp(positions, axis=0)
     span = np.where(span > 0, span, 1.0)
     return (EXTENT * (positions - low) / span).astype(np.float32)
@@ -103,7 +91,9 @@ def spectral_map(graph, n_columns: int, random_state, X=None) -> np.ndarray:
     order = np.argsort(part, kind="stable")
     grouped = symmetric[order][:, order]
     bounds = np.searchsorted(part[order], np.arange(n_parts + 1))
-    gap = _nearest_gap(places)
+    # two places at least
+    gap, _ = NearestNeighbors(n_neighbors=1).fit(places).kneighbors()
+    gap = np.maximum(gap[:, 0], NOISE)
     positions = np.empty((graph.shape[0], n_columns))
     for c in range(n_parts):
         rows = slice(bounds[c], bounds[c + 1])
@@ -151,13 +141,6 @@ def _component_places(n_parts, part, n_columns, random_state, X):
     return places + random_state.normal(scale=NOISE, size=places.shape)
 
 
-def _nearest_gap(places):
-    if len(places) < 2:
-        return np.ones(len(places))
-    gap, _ = NearestNeighbors(n_neighbors=1).fit(places).kneighbors()
-    return np.maximum(gap[:, 0], NOISE)
-
-
 # Leading eigenvectors of a normalised graph: those that vary least along its edges.
 #
 # The operator is D^{-1/2} W D^{-1/2}, its eigenvalues μ ≤ 1; those of the normalised Laplacian are
@@ -167,11 +150,10 @@ def _nearest_gap(places):
 DENSE_SIZE = 256
 # Subspace of the iterative eigensolver.
 KRYLOV_VECTORS = 40
-# Eigenvectors are a start of a layout, so a loose tolerance will do ...
+# Eigenvectors are a start of a layout, so a loose tolerance will do, unless it is coarse beside
+# what it has to resolve: smooth data have many μ close to 1. With a residual of more than this
+# share of 1 − μ the vectors are computed again, to a fifth of it.
 LOOSE_TOLERANCE = 1e-4
-# ... unless it is coarse beside what it has to resolve: smooth data have many μ close to 1. A
-# residual of more than this share of 1 − μ, and the vectors are computed again, to a fifth of it,
-# and once more if 1 − μ turns out to be still smaller than it seemed.
 RESOLVED = 0.05
 REFINEMENTS = 3
 # The finest tolerance, for graphs that hang together by a thread.
@@ -181,8 +163,7 @@ RESTARTS = 200
 # Another eigenvector counts as missed if its 1 − μ is smaller than the last one's by this share.
 MISSED = 0.01
 # On chains and trees the Lanczos method stalls: 1 − μ is of the order of 1/n². They are factorised
-# instead, which costs next to nothing as long as few edges close a cycle: at most this many, and at
-# most one for so many nodes. The block has spare vectors, so that it settles in a few steps.
+# instead, as long as few edges close a cycle: at most this many, and at most one for so many nodes.
 MOST_CYCLES, NODES_PER_CYCLE = 300, 20
 SPARE_VECTORS, BLOCK_STEPS = 8, 30
 # Residual at which it ends, as a share of 1 − μ; a step costs little, and legs of nearly the same
@@ -190,20 +171,14 @@ SPARE_VECTORS, BLOCK_STEPS = 8, 30
 SETTLED = 1e-4
 # Makes 1 − μ = 0 solvable; far below the smallest 1 − μ of a path of a million nodes.
 SHIFT = 1e-13
-# Start of the search for missed ones. Not a seed that people use: from the first search's own start
-# the same vectors would be missed.
+# Start of the search for missed ones: from the first search's own, the same would be missed.
 SEARCH_SEED = 271_828
 
 
 def leading_eigenvectors(operator, n_vectors: int, random_state) -> np.ndarray:
     """Eigenvectors of the ``n_vectors`` largest eigenvalues, largest first, as columns.
 
-    Parameters
-    ----------
-    operator : sparse array of shape (n, n), n > n_vectors
-        Symmetric, normalised, of a connected graph.
-    n_vectors : int
-    random_state : numpy RandomState
+    ``operator`` is symmetric, normalised, of a connected graph of more than ``n_vectors`` nodes.
     """
     n = operator.shape[0]
     if n <= DENSE_SIZE:
@@ -212,7 +187,8 @@ def leading_eigenvectors(operator, n_vectors: int, random_state) -> np.ndarray:
         if vectors.shape[1] < n_vectors:  # LAPACK lost some of a multiple eigenvalue
             vectors = np.linalg.eigh(dense)[1][:, n - n_vectors :]
         return vectors[:, ::-1]
-    if _nearly_tree(operator):
+    n_edges = (operator.nnz - np.count_nonzero(operator.diagonal())) // 2
+    if n_edges - (n - 1) <= min(MOST_CYCLES, n // NODES_PER_CYCLE):  # nearly a tree
         return _inverse_iteration(operator, n_vectors, random_state)
     values, vectors = _lanczos(operator, n_vectors, random_state, LOOSE_TOLERANCE, 5 * n)
     if len(values) < n_vectors:
@@ -226,13 +202,6 @@ def leading_eigenvectors(operator, n_vectors: int, random_state) -> np.ndarray:
             break
         values, vectors = finer
     return _with_missed_ones(operator, values, vectors)
-
-
-def _nearly_tree(operator) -> bool:
-    """Whether a connected graph has few cycles."""
-    n = operator.shape[0]
-    n_edges = (operator.nnz - np.count_nonzero(operator.diagonal())) // 2
-    return n_edges - (n - 1) <= min(MOST_CYCLES, n // NODES_PER_CYCLE)
 
 
 def _inverse_iteration(operator, n_vectors: int, random_state) -> np.ndarray:

@@ -37,8 +37,7 @@ from finsler_ext.schema import FLAG, TEXT, listed, number, part, saved, whole
 # What n_components="auto" compares: the drift in the map, or beside a map of two columns.
 COLUMNS = (2, 3)
 # A column is worth having if it leaves less than this share of the stress. Real data always has
-# some use for one more: a third column leaves a half of the stress of flight times, and 0.99 of
-# planted planar ones with 5 % noise; of planted heights it leaves less than 0.45.
+# some use for one more: a third column leaves a half of the stress of flight times.
 WORTH_STRESS = 1 / 3
 # A column is to spare if it leaves more than this share: planted planar distances with up to 20 %
 # noise keep 0.98 and more of their stress.
@@ -137,8 +136,7 @@ PILOTS, PILOT_ITERATIONS = 4, 30
 MOST_TRIALS = 3
 # The search ends when the next step is shorter than this, or than this share of the drift.
 PRECISION, RELATIVE_PRECISION = 1e-3, 0.005
-# ω(Y) follows ω, so the answer lies beyond it: planted drifts of 0.05 to 0.6 in two and three
-# columns needed 1.0 to 2.1 times the step to ω(Y), and 3 to 4 times where all pairs are one-way.
+# ω(Y) follows ω, so the answer lies beyond it: planted drifts needed 1.0 to 2.1 times the step.
 FIRST_STRIDE = 1.3
 # A longer step than this rests on a difference of two noisy numbers.
 LONGEST_STRIDE = 2.5
@@ -213,17 +211,14 @@ def next_drift(trials: list[DriftTrial], largest: float = LARGEST_DRIFT) -> floa
     return float(np.clip(last.omega_norm + stride * wish, min(low, high), max(low, high)))
 
 
-# omega_norm="auto" of FinslerMDS: fits at several drifts, and with one column fewer.
-
 # A drift is searched on no more points than this: a sample has the same drift.
 SEARCH_POINTS = 1000
 # Fits that only show the way end at this precision; at 1e-3, lists of the nearest may lose it.
 PILOT_EPS = 1e-4
 # Whether a column is to spare is a question of a sixth of the stress.
 COMPARE_EPS = 1e-3
-# The stress has minima at small drifts and at large ones, and a search stays near where it began.
-# A planted digraph of 800 nodes with half of the weight on adjacent pairs: the drift of the first
-# layout leads to 0.02 and a stress of 0.074; at a drift of 0.9 it is 0.068.
+# The stress has minima at small drifts and at large ones, and a search stays near where it began
+# (a planted digraph: stress 0.074 at 0.02, where its start leads, and 0.068 at 0.9).
 FAR_DRIFT = 0.7
 # With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
 CLEARLY_LOWER = 0.95

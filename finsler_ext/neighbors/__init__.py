@@ -31,8 +31,8 @@ SMALL = 4096
 # Seconds that one core takes to compare all pairs: per pair, and per pair and column
 # (benchmarks/neighbor_search.py; EPYC, AVX-512).
 SECONDS_PER_PAIR, SECONDS_PER_ENTRY = 0.9e-9, 0.018e-9
-# Up to here all pairs are compared, which misses no neighbour: 40,000 rows of 50 columns, 14,000 of
-# 784. The k-means graph takes half as long there, and as long at 20,000 rows of 50 columns.
+# Up to here (40,000 rows of 50 columns) all pairs are compared, which misses no neighbour; the
+# k-means graph takes half as long there.
 EXACT_SECONDS = 3.0
 
 
