@@ -35,10 +35,10 @@ from finsler_ext.evidence.direction import (
     potential_error,
     untestable,
 )
-from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs
+from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, warn_of_height
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
-from finsler_ext.height.drift import DriftChoice, choose_drift, warn_of_height
+from finsler_ext.height.drift import DriftChoice, choose_drift
 from finsler_ext.schema import NONE as ABSENT
 from finsler_ext.schema import (
     TEXT,

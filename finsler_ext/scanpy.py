@@ -18,7 +18,7 @@ from finsler_ext._messages import without_foreign
 from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.directed.read import read_anndata
 from finsler_ext.evidence import velocity_evidence
-from finsler_ext.height.drift import ChanceWarning, warn_of_height
+from finsler_ext.evidence.verdict import ChanceWarning, warn_of_height
 from finsler_ext.validation import checked_structure
 
 __all__ = ["tsne", "umap", "velocity"]

@@ -20,8 +20,8 @@ from finsler_ext.asymmetry import (
     skew_potential,
 )
 from finsler_ext.evidence import Evidence
+from finsler_ext.evidence.verdict import ChanceWarning, warn_of_height
 from finsler_ext.geometry import MATSUMOTO, RANDERS
-from finsler_ext.height.drift import ChanceWarning, warn_of_height
 from finsler_ext.plot import plot_asymmetry
 from finsler_ext.plot.inputs import height_words
 

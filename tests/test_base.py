@@ -9,7 +9,7 @@ import pytest
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.asymmetry import CyclicWarning
-from finsler_ext.height.drift import ChanceWarning
+from finsler_ext.evidence.verdict import ChanceWarning
 from finsler_ext.tsne.opentsne import OpenFinslerTSNE as OpenTSNE
 
 X = np.random.default_rng(0).normal(size=(60, 4)) * np.linspace(0.5, 2, 60)[:, None]

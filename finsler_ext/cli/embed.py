@@ -72,7 +72,7 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     method = options.method or _proposed_method(data)
     stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
-    from finsler_ext.height.drift import check_drift_parameter
+    from finsler_ext.geometry import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
@@ -130,7 +130,7 @@ def _draw(model, data, options, title: str, plots: list[Path], interrupts: Inter
 
 def _tell(model, options, caught) -> None:
     """Notes about names, warnings, and the search for neighbours."""
-    from finsler_ext.height.drift import ChanceWarning
+    from finsler_ext.evidence.verdict import ChanceWarning
 
     if options.label is not None:
         written = label_column(options.label, coordinate_names(model.embedding_.shape[1]))

@@ -38,7 +38,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
     if options.save is not None:
         check_model(Path(options.save), source, output)
     _check_options(options)
-    from finsler_ext.height.drift import check_drift_parameter
+    from finsler_ext.geometry import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)

@@ -13,10 +13,18 @@ from finsler_ext.evidence.direction import (
     potential_error,
     velocity_evidence,
 )
-from finsler_ext.evidence.verdict import LEVEL, Evidence, HeightError, HeldOutPairs, Reliability
+from finsler_ext.evidence.verdict import (
+    LEVEL,
+    ChanceWarning,
+    Evidence,
+    HeightError,
+    HeldOutPairs,
+    Reliability,
+)
 
 __all__ = [
     "LEVEL",
+    "ChanceWarning",
     "Evidence",
     "HeightError",
     "HeldOutPairs",

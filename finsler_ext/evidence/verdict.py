@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext.asymmetry import DENSITY, NONE, SCALE, SkewFidelity
+from finsler_ext._messages import warn
+from finsler_ext.asymmetry import DENSITY, NONE, SCALE, CyclicWarning, SkewFidelity
+from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.schema import TEXT, array, number, part, saved
 
 # p-values from here on are chance.
@@ -15,9 +17,16 @@ LEVEL = 0.05
 NEAR_SIGN = 0.6
 # Less than this share of the asymmetry, what chance explains taken off, is "mostly cyclic".
 MOSTLY_CYCLIC = 0.5
+# From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
+# mistake.
+ASKED_FOR = 0.3
 # Pairs that a model keeps to draw them.
 MOST_KEPT_PAIRS = 5000
 NAN = float("nan")
+
+
+class ChanceWarning(UserWarning):
+    """A height that was asked for orders the data no better than chance."""
 
 
 @saved(near=number("[0, 1]", nan=True), far=number("[0, 1]", nan=True))
@@ -221,3 +230,42 @@ class Evidence(NamedTuple):
             "shown": float(self.shown),
             "verdict": self.verdict,
         }
+
+
+def warn_of_height(
+    evidence: Evidence,
+    fidelity: SkewFidelity,
+    omega_norm: float,
+    directed: bool = False,
+    space: Space = RANDERS,
+) -> None:
+    """Tell the user of a fitted model not to read a height, with at most one reason.
+
+    A height was asked for by a drift of 0.3 of the largest or more, or by data that is
+    ``directed``. Chance in the data comes first: then no drift helps. So it does if most of the
+    asymmetry is cyclic. Only otherwise a height that does not show it may need a larger drift.
+    """
+    asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
+    if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
+        warn(
+            f"The asymmetry of the data is {evidence.verdict}.",
+            ChanceWarning,
+        )
+    elif evidence.mostly_cyclic:
+        null = evidence.gradient_share_null
+        beside = f", and {null:.0%} of a random one" if np.isfinite(null) else ""
+        warn(
+            "Much of the asymmetry is cyclic or noise: whatever the drift, a height can express "
+            f"{evidence.gradient_share:.0%} of it{beside} (evidence_.gradient_share). "
+            "No height can show the rest (A → B → C → A costs more than the way back).",
+            CyclicWarning,
+        )
+    elif asked_for and fidelity.sign < NEAR_SIGN:
+        usual = 0.5 * space.limit
+        advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
+        warn(
+            f"With omega_norm={omega_norm:g} the height does not show the asymmetry of the data: "
+            f"it orders {fidelity.sign:.0%} of the pairs that it was made from, 50% is chance. "
+            f"Read it as one more map column{advice}.",
+            ChanceWarning,
+        )

@@ -6,7 +6,7 @@ from finsler_ext.geometry.matsumoto import MATSUMOTO
 from finsler_ext.geometry.randers import RANDERS
 from finsler_ext.geometry.space import Space
 
-__all__ = ["MATSUMOTO", "RANDERS", "SPACES", "Space", "find_space"]
+__all__ = ["MATSUMOTO", "RANDERS", "SPACES", "Space", "check_drift_parameter", "find_space"]
 
 SPACES = {space.name: space for space in (RANDERS, MATSUMOTO)}
 
@@ -24,3 +24,15 @@ def find_space(space) -> Space:
     raise ValueError(
         f"space must be one of {tuple(SPACES)} or a finsler_ext.geometry.Space, got {space!r}."
     )
+
+
+def check_drift_parameter(omega_norm, space: Space = RANDERS) -> float | None:
+    """The parameter ``omega_norm`` of an estimator: a float, or None for "auto"."""
+    if isinstance(omega_norm, str):
+        if omega_norm == "auto":
+            return None
+        raise ValueError(
+            f"omega_norm must be a number in [0, {space.limit:g}) or 'auto', got {omega_norm!r}. "
+            f"Try {0.5 * space.limit:g}."
+        )
+    return space.check_drift(omega_norm)

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, CyclicWarning, SkewFidelity
-from finsler_ext.evidence import Evidence
+from finsler_ext.asymmetry import Asymmetry
+from finsler_ext.evidence.verdict import NEAR_SIGN
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.schema import TEXT, listed, number, part, saved
@@ -26,15 +25,6 @@ from finsler_ext.schema import TEXT, listed, number, part, saved
 DRIFTS = (0.3, 0.5, 0.7, 0.9)
 # Share of the neighbours kept before the drift acted that may be lost.
 TOLERANCE = 0.1
-# Below this share of correctly ordered edges the height is not worth reading.
-MEANINGFUL_SIGN = 0.6
-# From this share of the largest drift on a height was asked for; a smaller one is a choice, not a
-# mistake.
-ASKED_FOR = 0.3
-
-
-class ChanceWarning(UserWarning):
-    """A height that was asked for orders the data no better than chance."""
 
 
 @saved(omega_norm=number("[0, 1)"), preservation=number(nan=True), sign=number(nan=True))
@@ -53,57 +43,6 @@ class DriftChoice(NamedTuple):
     omega_norm: float
     reason: str
     trials: tuple[Trial, ...] = ()
-
-
-def check_drift_parameter(omega_norm, space: Space = RANDERS) -> float | None:
-    """The parameter ``omega_norm`` of an estimator: a float, or None for "auto"."""
-    if isinstance(omega_norm, str):
-        if omega_norm == "auto":
-            return None
-        raise ValueError(
-            f"omega_norm must be a number in [0, {space.limit:g}) or 'auto', got {omega_norm!r}. "
-            f"Try {0.5 * space.limit:g}."
-        )
-    return space.check_drift(omega_norm)
-
-
-def warn_of_height(
-    evidence: Evidence,
-    fidelity: SkewFidelity,
-    omega_norm: float,
-    directed: bool = False,
-    space: Space = RANDERS,
-) -> None:
-    """Tell the user of a fitted model not to read a height, with at most one reason.
-
-    A height was asked for by a drift of 0.3 of the largest or more, or by data that is
-    ``directed``. Chance in the data comes first: then no drift helps. So it does if most of the
-    asymmetry is cyclic. Only otherwise a height that does not show it may need a larger drift.
-    """
-    asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
-    if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
-        warn(
-            f"The asymmetry of the data is {evidence.verdict}.",
-            ChanceWarning,
-        )
-    elif evidence.mostly_cyclic:
-        null = evidence.gradient_share_null
-        beside = f", and {null:.0%} of a random one" if np.isfinite(null) else ""
-        warn(
-            "Much of the asymmetry is cyclic or noise: whatever the drift, a height can express "
-            f"{evidence.gradient_share:.0%} of it{beside} (evidence_.gradient_share). "
-            "No height can show the rest (A → B → C → A costs more than the way back).",
-            CyclicWarning,
-        )
-    elif asked_for and fidelity.sign < MEANINGFUL_SIGN:
-        usual = 0.5 * space.limit
-        advice = f", or use a larger omega_norm such as {usual:g}" if omega_norm < usual else ""
-        warn(
-            f"With omega_norm={omega_norm:g} the height does not show the asymmetry of the data: "
-            f"it orders {fidelity.sign:.0%} of the pairs that it was made from, 50% is chance. "
-            f"Read it as one more map column{advice}.",
-            ChanceWarning,
-        )
 
 
 def choose_drift(
@@ -147,7 +86,7 @@ def choose_drift(
     else:
         reason = f"every drift tried loses more than {tolerance:.0%} of the neighbours"
         return DriftChoice(0.0, reason, tuple(trials))
-    if not trials[-1].sign >= MEANINGFUL_SIGN:
+    if not trials[-1].sign >= NEAR_SIGN:
         reason = (
             "the data has no asymmetry that a height could show: at drift "
             f"{omega_norm:g} it orders pairs by chance"

@@ -36,9 +36,8 @@ from finsler_ext.directed.digraph import (
     with_ways_back,
 )
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
-from finsler_ext.geometry import Space, find_space
+from finsler_ext.geometry import Space, check_drift_parameter, find_space
 from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout, check_law
-from finsler_ext.height.drift import check_drift_parameter
 from finsler_ext.height.pins import read_pins
 from finsler_ext.io import SaveMixin
 from finsler_ext.schema import (

@@ -23,9 +23,10 @@ from finsler_ext.base import (
 )
 from finsler_ext.directed.read import as_matrix, named_output
 from finsler_ext.evidence import Evidence
+from finsler_ext.geometry import check_drift_parameter
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.acts import FREE
-from finsler_ext.height.drift import DriftChoice, check_drift_parameter
+from finsler_ext.height.drift import DriftChoice
 from finsler_ext.height.islands import NO_DRIFT
 from finsler_ext.height.pins import keep_pins, read_pins
 from finsler_ext.io import SaveMixin

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
 from finsler_ext.asymmetry import CyclicWarning
-from finsler_ext.height.drift import ChanceWarning
+from finsler_ext.evidence.verdict import ChanceWarning
 
 RNG = np.random.default_rng(0)
 SPHERE = RNG.normal(size=(150, 3))
