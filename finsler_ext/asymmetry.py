@@ -408,15 +408,9 @@ def _is_symmetric_sparse(matrix, rtol: float) -> bool:
 
 def is_directed(D) -> bool:
     """Whether some pair of distances that is known both ways depends on the direction."""
-    if scipy.sparse.issparse(D):
-        D = scipy.sparse.csr_array(D, dtype=np.float64)
-        stored = scipy.sparse.csr_array((np.ones_like(D.data), D.indices, D.indptr), shape=D.shape)
-        there = (D.multiply(stored.T)).tocsr()
-        back = (D.T.tocsr().multiply(stored)).tocsr()
-        differ = abs(there - back) - DIRECTED_SHARE * (there + back)
-        return bool(differ.nnz and differ.max() > 0)
+    there, back = _stored_both_ways(D)[2:] if scipy.sparse.issparse(D) else (D, D.T)
     with np.errstate(invalid="ignore"):  # inf - inf: both directions are missing
-        return bool(np.any(np.abs(D - D.T) > DIRECTED_SHARE * (D + D.T)))
+        return bool(np.any(np.abs(there - back) > DIRECTED_SHARE * (there + back)))
 
 
 # How much of the asymmetry of directed distances any height can show.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from finsler_ext import schema
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.asymmetry import (
@@ -39,20 +40,7 @@ from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, wa
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift
-from finsler_ext.schema import NONE as ABSENT
-from finsler_ext.schema import (
-    TEXT,
-    Field,
-    array,
-    check_parameters,
-    instance,
-    listed,
-    maybe,
-    names,
-    number,
-    part,
-    whole,
-)
+from finsler_ext.schema import Field, check_parameters
 from finsler_ext.validation import refuse_diverged
 
 # What `transform` returns: all columns of the embedding, or those of the map.
@@ -74,24 +62,27 @@ def scores(N: str) -> dict[str, Field]:
     n of them are laid out: fewer than N with unique=True.
     """
     return {
-        "omega_norm_": number("[0, 1)"),
-        "local_scale_": ABSENT | array("f8", "n", "[0, inf)", nan=True),
-        "asymmetry_": maybe(part("Asymmetry", n="n")),
-        "skew_fidelity_": maybe(part("SkewFidelity")),
-        "density_height_": maybe(number("[-1.000001, 1.000001]", nan=True)),
-        "gradient_share_": maybe(number("[0, 1.000001]", nan=True)),
-        "potential_": maybe(array("f8", N, nan=True)),
-        "potential_component_": maybe(array("i4 i8", N, f"[-1, {N})")),
-        "evidence_": maybe(part("Evidence")),
-        "_height_error": maybe(ABSENT | part("HeightError", "MeasuredPairs", n="n")),
-        "_held_out_pairs": maybe(ABSENT | part("HeldOutPairs")),
-        "node_names_": maybe(ABSENT | names(N)),
-        "feature_names_in_": maybe(names("d")),
-        "sample_indices_": maybe(ABSENT | array("i8", N, "[0, inf)")),  # of a Dask collection
-        "n_features_in_": maybe(whole("[1, inf)", size="d")),
-        "_n_features_out": maybe(whole("[1, inf)")),
-        "_fitted_names": maybe(listed(TEXT)),
-        "_sklearn_output_config": maybe(instance(dict)),
+        "omega_norm_": schema.number("[0, 1)"),
+        "local_scale_": schema.NONE | schema.array("f8", "n", "[0, inf)", nan=True),
+        "asymmetry_": schema.maybe(schema.part("Asymmetry", n="n")),
+        "skew_fidelity_": schema.maybe(schema.part("SkewFidelity")),
+        "density_height_": schema.maybe(schema.number("[-1.000001, 1.000001]", nan=True)),
+        "gradient_share_": schema.maybe(schema.number("[0, 1.000001]", nan=True)),
+        "potential_": schema.maybe(schema.array("f8", N, nan=True)),
+        "potential_component_": schema.maybe(schema.array("i4 i8", N, f"[-1, {N})")),
+        "evidence_": schema.maybe(schema.part("Evidence")),
+        "_height_error": schema.maybe(
+            schema.NONE | schema.part("HeightError", "MeasuredPairs", n="n")
+        ),
+        "_held_out_pairs": schema.maybe(schema.NONE | schema.part("HeldOutPairs")),
+        "node_names_": schema.maybe(schema.NONE | schema.names(N)),
+        "feature_names_in_": schema.maybe(schema.names("d")),
+        # of a Dask collection
+        "sample_indices_": schema.maybe(schema.NONE | schema.array("i8", N, "[0, inf)")),
+        "n_features_in_": schema.maybe(schema.whole("[1, inf)", size="d")),
+        "_n_features_out": schema.maybe(schema.whole("[1, inf)")),
+        "_fitted_names": schema.maybe(schema.listed(schema.TEXT)),
+        "_sklearn_output_config": schema.maybe(schema.instance(dict)),
     }
 
 

@@ -309,25 +309,14 @@ def named_scale(kind: str, distances: np.ndarray, n_threads: int = 1) -> np.ndar
         return np.ones(len(distances))
     if kind == "umap":
         return umap_scales(distances, n_threads=n_threads)[0].astype(np.float64)
-    if kind == "perplexity":
-        return perplexity_scale(distances, n_threads=n_threads)
     others = np.asarray(distances, dtype=np.float64)[:, 1:]
     known = np.isfinite(others)
-    others = np.where(known, others, 0.0)
+    lengths = np.where(known, others, 0.0)
+    if kind == "mean":
+        return lengths.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    furthest = lengths.max(axis=1)
     if kind == "kth":
-        return others.max(axis=1)
-    return others.sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-
-
-def perplexity_scale(
-    distances: np.ndarray, perplexity: float | None = None, n_threads: int = 1
-) -> np.ndarray:
-    """t-SNE's σ of every source; a third as many as there are neighbours by default.
-
-    At most the distance to the furthest neighbour, and 0 where all are duplicates.
-    """
-    others = np.asarray(distances[:, 1:], dtype=np.float64)
-    if perplexity is None:
-        perplexity = max(others.shape[1] / NEIGHBORS_PER_PERPLEXITY, 1.0)
-    furthest = np.where(np.isfinite(others), others, 0.0).max(axis=1)
+        return furthest
+    perplexity = max(others.shape[1] / NEIGHBORS_PER_PERPLEXITY, 1.0)
+    # 0 where all are duplicates
     return np.minimum(gaussian_scales(others, perplexity, n_threads=n_threads), furthest)

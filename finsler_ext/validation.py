@@ -93,7 +93,7 @@ def readable(X, name: str = "X", *, missing: float | None = None) -> Any:
             "their rows or columns."
         )
     dtype = X.dtype if X.dtype.kind == "f" else np.float64
-    return X.astype(dtype).filled(missing)
+    return np.ma.filled(X.astype(dtype), missing)
 
 
 def _check_kinds(X, name: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext.directed.data import DirectedData, check_values, directed_data
+from finsler_ext.neighbors.geodesics import shortest_edges
 
 # Names of the two ends of an edge; other columns are to be named by the caller.
 SOURCES = ("source", "from", "tail", "u", "origin", "pre")
@@ -215,10 +216,5 @@ def edge_data(
         summed = scipy.sparse.csr_array((numbers, (row, column)), shape=shape)
         return directed_data(summed, names, values, how)
     proper = row != column
-    row, column, numbers = row[proper], column[proper], numbers[proper]
-    order = np.lexsort((numbers, column, row))
-    row, column, numbers = row[order], column[order], numbers[order]
-    first = np.ones(row.size, dtype=bool)
-    first[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    kept = numbers[first], (row[first], column[first])
-    return directed_data(scipy.sparse.csr_array(kept, shape=shape), names, values, how)
+    cheapest = shortest_edges(row[proper], column[proper], numbers[proper], shape)
+    return directed_data(cheapest, names, values, how)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from finsler_ext import schema
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
 from finsler_ext.asymmetry import Asymmetry, distance_skew, is_symmetric, knows_one_way
@@ -54,28 +55,6 @@ from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.scales import SCALES, source_scale
-from finsler_ext.schema import (
-    CALLABLE,
-    JOBS,
-    METRIC_OPTIONS,
-    NONE,
-    RIDGE,
-    SCALE,
-    SEED,
-    SPACE,
-    TEXT,
-    VERBOSE,
-    WIDTH,
-    array,
-    known_settings,
-    maybe,
-    number,
-    one_of,
-    part,
-    saved,
-    sparse,
-    whole,
-)
 from finsler_ext.validation import (
     LENGTHS,
     as_stored,
@@ -90,41 +69,46 @@ __all__ = ["FinslerMDS", "StressResult", "finsler_mds_gd", "finsler_smacof"]
 
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
 PARAMETERS = SETTINGS | {
-    "n_components": WIDTH | one_of("auto"),
-    "max_iter": NONE | SETTINGS["max_iter"],
-    "metric": TEXT | CALLABLE,
-    "metric_params": METRIC_OPTIONS,
-    "n_neighbors": whole("[1, inf)"),
-    "source_scale": one_of(*SCALES),
-    "local_scale": SCALE | TEXT,
-    "missing": one_of(*MISSING),
-    "random_state": SEED,
-    "n_jobs": JOBS,
-    "verbose": VERBOSE,
-    "space": SPACE,
-    "ridge": RIDGE,
-    "output": one_of("all", "map"),
+    "n_components": schema.WIDTH | schema.one_of("auto"),
+    "max_iter": schema.NONE | SETTINGS["max_iter"],
+    "metric": schema.TEXT | schema.CALLABLE,
+    "metric_params": schema.METRIC_OPTIONS,
+    "n_neighbors": schema.whole("[1, inf)"),
+    "source_scale": schema.one_of(*SCALES),
+    "local_scale": schema.SCALE | schema.TEXT,
+    "missing": schema.one_of(*MISSING),
+    "random_state": schema.SEED,
+    "n_jobs": schema.JOBS,
+    "verbose": schema.VERBOSE,
+    "space": schema.SPACE,
+    "ridge": schema.RIDGE,
+    "output": schema.one_of("all", "map"),
 }
-PAIRS = array("f4 f8", "n n", "[0, inf]", nan=True) | sparse("f4 f8", "n n", "[0, inf)")
+DENSE = schema.array("f4 f8", "n n", "[0, inf]", nan=True)
+# Attributes that a result has without the underscore.
+COPIED = (
+    "stress", "normalized_stress", "stress_history", "n_iter", "omega_norm", "gradient_share",
+    "transformation", "scaling_choice", "skew_weight",
+)  # fmt: skip
 # Attributes of a fitted model, as files hold them.
 FITTED = scores("n") | {
-    "_n_features_out": whole("[1, inf)", size="m"),
-    "embedding_": array("f4 f8", "n m", nan=True),
-    "dissimilarity_matrix_": PAIRS,
-    "stress_": number("[0, inf)"),
-    "normalized_stress_": number("[0, inf)"),
-    "stress_history_": array("f8", "i", "[0, inf)"),
-    "n_iter_": whole("[0, inf)"),
-    "drift_choice_": NONE | part("DriftSearch"),
-    "column_choice_": maybe(part("ColumnChoice")),
-    "scaling_choice_": NONE | part("ScalingChoice"),
-    "transformation_": part("Transformation"),
-    "skew_weight_": number("(0, inf)"),
-    "_X": NONE | array("f4 f8", "n d") | sparse("f4 f8", "n d"),
-    "_offset": maybe(NONE | array("f4 f8", "d")),
-    "_known": NONE | part("DirectedDistances", n="n"),
-    "_pivots": NONE | part("Pivots", n="n"),
-    "_fitted_params": maybe(known_settings(PARAMETERS)),
+    "_n_features_out": schema.whole("[1, inf)", size="m"),
+    "embedding_": schema.array("f4 f8", "n m", nan=True),
+    "dissimilarity_matrix_": DENSE | schema.sparse("f4 f8", "n n", "[0, inf)"),
+    "stress_": schema.number("[0, inf)"),
+    "normalized_stress_": schema.number("[0, inf)"),
+    "stress_history_": schema.array("f8", "i", "[0, inf)"),
+    "n_iter_": schema.whole("[0, inf)"),
+    "drift_choice_": schema.NONE | schema.part("DriftSearch"),
+    "column_choice_": schema.maybe(schema.part("ColumnChoice")),
+    "scaling_choice_": schema.NONE | schema.part("ScalingChoice"),
+    "transformation_": schema.part("Transformation"),
+    "skew_weight_": schema.number("(0, inf)"),
+    "_X": schema.NONE | schema.array("f4 f8", "n d") | schema.sparse("f4 f8", "n d"),
+    "_offset": schema.maybe(schema.NONE | schema.array("f4 f8", "d")),
+    "_known": schema.NONE | schema.part("DirectedDistances", n="n"),
+    "_pivots": schema.NONE | schema.part("Pivots", n="n"),
+    "_fitted_params": schema.maybe(schema.known_settings(PARAMETERS)),
 }
 
 
@@ -163,7 +147,7 @@ class Problem(NamedTuple):
     random_state: np.random.RandomState
 
 
-@saved({**PARAMETERS, **FITTED}, relations=check_fitted)
+@schema.saved({**PARAMETERS, **FITTED}, relations=check_fitted)
 class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     """Multidimensional scaling of directed distances in a canonical Randers space.
 
@@ -561,16 +545,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     def _score(self, problem: Problem, result: StressResult) -> None:
         """Say how much of the asymmetry the height carries."""
         self.embedding_ = Y = result.embedding.astype(problem.directed.dtype, copy=False)
-        self.stress_ = result.stress
-        self.normalized_stress_ = result.normalized_stress
-        self.stress_history_ = result.stress_history
-        self.n_iter_ = result.n_iter
-        self.omega_norm_ = result.omega_norm
+        for name in COPIED:
+            setattr(self, f"{name}_", getattr(result, name))
         self.drift_choice_ = result.drift_search
-        self.gradient_share_ = result.gradient_share
-        self.transformation_ = result.transformation
-        self.scaling_choice_ = result.scaling_choice
-        self.skew_weight_ = result.skew_weight
         self._n_features_out = Y.shape[1]
         if self.asymmetry_.is_directed:  # F stands for the scaled distances
             self.asymmetry_ = self._scaled_asymmetry(problem.strengths)
@@ -626,11 +603,12 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         """That of D̂; of a graph embedded by pivots, D holds known pairs only."""
         D, scaled = self.dissimilarity_matrix_, self.transformation_.disparities
         if not scipy.sparse.issparse(D):
-            return Asymmetry.of_distances(scaled(D), strengths=strengths, absolute=True)
-        if not np.isfinite(self.gradient_share_):
+            D = scaled(D)
+        elif np.isfinite(self.gradient_share_):
+            D = D.copy()
+            D.data = scaled(D.data)
+        else:
             return Asymmetry.none()
-        D = D.copy()
-        D.data = scaled(D.data)
         return Asymmetry.of_distances(D, strengths=strengths, absolute=True)
 
     def __sklearn_tags__(self):

@@ -186,16 +186,21 @@ def _reverse_one_way_edges(graph, label, scale):
 
 
 def _with_edges(graph, source, target, length):
-    """Add edges, keeping the shorter where one exists; zero lengths stay edges."""
+    """Add edges, keeping the shorter where one exists."""
     old = graph.tocoo()
     row = np.concatenate([old.coords[0], source])
     column = np.concatenate([old.coords[1], target])
-    value = np.concatenate([old.data, length])
-    order = np.lexsort((value, column, row))
-    row, column, value = row[order], column[order], value[order]
-    first = np.ones(row.size, dtype=bool)
-    first[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    return scipy.sparse.csr_array((value[first], (row[first], column[first])), shape=graph.shape)
+    return shortest_edges(row, column, np.concatenate([old.data, length]), graph.shape)
+
+
+def shortest_edges(source, target, length, shape) -> scipy.sparse.csr_array:
+    """The shortest of all edges between the same two points; zero lengths stay edges."""
+    order = np.lexsort((length, target, source))
+    source, target, length = source[order], target[order], length[order]
+    first = np.ones(source.size, dtype=bool)
+    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    kept = length[first], (source[first], target[first])
+    return scipy.sparse.csr_array(kept, shape=shape)
 
 
 # Directed distances between all points, for MDS: ‖x_j − x_i‖/σ_i along the neighbour graph.

@@ -55,19 +55,25 @@ def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
 def _sparse_precomputed(D: scipy.sparse.csr_array, n_neighbors: int) -> DirectedNeighbors:
     n = D.shape[0]
     source = np.repeat(np.arange(n), np.diff(D.indptr))
-    proper = (source != D.indices) & np.isfinite(D.data)
-    source, target, value = source[proper], D.indices[proper], D.data[proper]
-    order = np.lexsort((target, value, source))
-    source, target, value = source[order], target[order], value[order]
-    first = np.searchsorted(source, np.arange(n))
-    column = np.arange(source.size) - first[source] + 1
-    near = column < n_neighbors
-    indices = np.full((n, n_neighbors), -1, dtype=np.int64)
-    distances = np.full((n, n_neighbors), np.inf)
-    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
-    indices[source[near], column[near]] = target[near]
-    distances[source[near], column[near]] = value[near]
-    return with_self_first(indices, distances)
+    others = source != D.indices
+    edges = source[others], D.indices[others], D.data[others]
+    indices, distances = _nearest_stored(*edges, n, n_neighbors - 1)
+    own = np.arange(n)[:, None]
+    return with_self_first(np.hstack([own, indices]), np.hstack([np.zeros((n, 1)), distances]))
+
+
+def _nearest_stored(row, column, value, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of every row among finite entries; −1 and inf where there are fewer."""
+    known = np.isfinite(value)
+    row, column, value = row[known], column[known], value[known]
+    order = np.lexsort((column, value, row))
+    row, column, value = row[order], column[order], value[order]
+    place = np.arange(row.size) - np.searchsorted(row, np.arange(n))[row]
+    near = place < k
+    row, place = row[near], place[near]
+    indices, distances = np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf)
+    indices[row, place], distances[row, place] = column[near], value[near]
+    return indices, distances
 
 
 def precomputed_new_neighbors(outgoing, incoming, k: int) -> NewNeighbors:
@@ -85,23 +91,18 @@ def precomputed_new_neighbors(outgoing, incoming, k: int) -> NewNeighbors:
 def _sparse_rows(outgoing, incoming, k):
     out, into = (scipy.sparse.csr_array(D, dtype=np.float64) for D in (outgoing, incoming))
     n_new = out.shape[0]
-    row = np.repeat(np.arange(n_new), np.diff(out.indptr))
-    order = np.lexsort((out.indices, out.data, row))
-    row, column, value = row[order], out.indices[order], out.data[order]
-    place = np.arange(row.size) - out.indptr[row]
-    near = (place < k) & np.isfinite(value)
-    indices = np.full((n_new, k), -1, dtype=np.int64)
-    there, back = (np.full((n_new, k), np.inf) for _ in range(2))
-    if not near.any():
+    source = np.repeat(np.arange(n_new), np.diff(out.indptr))
+    indices, there = _nearest_stored(source, out.indices, out.data, n_new, k)
+    back = np.full((n_new, k), np.inf)
+    row, place = np.nonzero(indices >= 0)
+    column = indices[row, place]
+    if row.size == 0:
         return indices, there, back
-    indices[row[near], place[near]] = column[near]
-    there[row[near], place[near]] = value[near]
     stored = scipy.sparse.csr_array(
         (np.ones_like(into.data), into.indices, into.indptr), into.shape
     )
-    has_way_back = np.asarray(stored[row[near], column[near]]).ravel() > 0
-    way_back = np.asarray(into[row[near], column[near]]).ravel()
-    back[row[near], place[near]] = np.where(has_way_back, way_back, np.inf)
+    has_way_back = np.asarray(stored[row, column]).ravel() > 0
+    back[row, place] = np.where(has_way_back, np.asarray(into[row, column]).ravel(), np.inf)
     return indices, there, back
 
 

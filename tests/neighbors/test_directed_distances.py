@@ -4,7 +4,7 @@ from scipy.sparse.csgraph import connected_components, floyd_warshall
 from scipy.spatial.distance import cdist
 
 from finsler_ext.neighbors.geodesics import directed_distances, distances_of_new, shortest_paths
-from finsler_ext.scales import SCALES, named_scale, perplexity_scale, scale_of_new, source_scale
+from finsler_ext.scales import SCALES, named_scale, scale_of_new, source_scale
 
 RNG = np.random.default_rng(0)
 
@@ -90,8 +90,8 @@ def test_named_scales_by_hand():
 
 
 def test_perplexity_is_met():
-    distances = np.concatenate([np.zeros((20, 1)), np.sort(RNG.random((20, 30)), axis=1)], axis=1)
-    sigma = perplexity_scale(distances, 8.0)
+    distances = np.concatenate([np.zeros((20, 1)), np.sort(RNG.random((20, 24)), axis=1)], axis=1)
+    sigma = named_scale("perplexity", distances)  # a third as many as there are neighbours
     p = np.exp(-(distances[:, 1:] ** 2) / (2 * sigma[:, None] ** 2))
     p /= p.sum(axis=1, keepdims=True)
     assert np.exp(-(p * np.log(p)).sum(axis=1)) == pytest.approx(8.0, rel=1e-4)
