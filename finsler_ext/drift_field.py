@@ -47,6 +47,29 @@ NAMED_PART = 0.85
 
 
 @dataclass(frozen=True)
+class Basis:
+    """1, x, y and Gaussians around some places of the map."""
+
+    centers: np.ndarray
+    width: float
+    origin: np.ndarray
+
+    def values(self, points) -> np.ndarray:
+        """Of shape (n, 3 + number of centres)."""
+        offset = points[:, None, :2] - self.centers
+        bumps = np.exp(-0.5 * (offset**2).sum(axis=2) / self.width**2)
+        return np.column_stack([np.ones(len(points)), points[:, :2] - self.origin, bumps])
+
+    def design(self, positions, source, target) -> np.ndarray:
+        """Columns 2 ∫ φ_k dy_c from source to target, k slow and c fast."""
+        step = positions[target] - positions[source]
+        mean: np.ndarray | float = 0.0
+        for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
+            mean = mean + weight * self.values(positions[source, :2] + node * step[:, :2])
+        return (2.0 * np.asarray(mean)[:, :, None] * step[:, None, :]).reshape(len(step), -1)
+
+
+@dataclass(frozen=True)
 class DriftField:
     """A smooth drift over a map; call it with points of shape (n, ≥ 2) to get its vectors.
 
@@ -72,9 +95,7 @@ class DriftField:
     """
 
     coefficients: np.ndarray
-    centers: np.ndarray
-    width: float
-    origin: np.ndarray
+    basis: Basis
     share: float
     one_drift: np.ndarray
     one_drift_share: float
@@ -86,19 +107,16 @@ class DriftField:
 
     @property
     def n_numbers(self) -> int:
-        if np.isinf(self.ridge):
-            return int(self.coefficients[:3].size)
-        return int(self.coefficients.size)
+        used = self.coefficients[:3] if np.isinf(self.ridge) else self.coefficients
+        return int(used.size)
 
     def __call__(self, points) -> np.ndarray:
-        points = np.asarray(points, dtype=np.float64)
-        return _basis(points, self.centers, self.width, self.origin) @ self.coefficients
+        return self.basis.values(np.asarray(points, dtype=np.float64)) @ self.coefficients
 
     def skew(self, positions, source, target) -> np.ndarray:
         """D_ij − D_ji by the field, for pairs of rows i, j of the map it was fitted over."""
         positions = np.asarray(positions, dtype=np.float64)
-        design = _design(positions, source, target, self.centers, self.width, self.origin)
-        return design @ self.coefficients.ravel()
+        return self.basis.design(positions, source, target) @ self.coefficients.ravel()
 
 
 def fit_drift_field(
@@ -178,12 +196,13 @@ def fit_drift_field(
     places = positions[there]
     with one_blas_thread():
         centers, width = _centers(places[:, :2], n_centers, rng)
-        origin = places[:, :2].mean(axis=0)
-        design = _design(positions, source, target, centers, width, origin)
-        return _fitted(design, skew, positions.shape[1], rng, places, (centers, width, origin))
+        basis = Basis(centers, width, places[:, :2].mean(axis=0))
+        design = basis.design(positions, source, target)
+        return _fitted(design, skew, basis, places, rng)
 
 
-def _fitted(design, skew, n_columns, rng, places, shape) -> DriftField:
+def _fitted(design, skew, basis: Basis, places, rng) -> DriftField:
+    n_columns = places.shape[1]
     order = rng.permutation(skew.size)
     first, second = int(FITTED * skew.size), int((FITTED + CHOSEN) * skew.size)
     fit, choose, judge = order[:first], order[first:second], order[second:]
@@ -199,13 +218,11 @@ def _fitted(design, skew, n_columns, rng, places, shape) -> DriftField:
     share = _share(skew[judge], design[judge] @ best)
     one_share = _share(skew[judge], design[judge][:, constant] @ one)
     coefficients = best.reshape(-1, n_columns)
-    turning, converging, spread = _derivatives(coefficients, places, *shape)
+    turning, converging, spread = _derivatives(coefficients, basis, places)
     case, verdict = _verdict(share, one_share, turning, converging, spread)
     return DriftField(
         coefficients=coefficients,
-        centers=shape[0],
-        width=shape[1],
-        origin=shape[2],
+        basis=basis,
         share=share,
         one_drift=one,
         one_drift_share=one_share,
@@ -247,24 +264,7 @@ def _centers(places, n_centers, rng) -> tuple[np.ndarray, float]:
     return centers, max(WIDTH * float(apart.min(axis=1).mean()), 1e-12)
 
 
-def _basis(points, centers, width, origin) -> np.ndarray:
-    """1, x, y and the Gaussians, of shape (n, 3 + number of centres)."""
-    offset = points[:, None, :2] - centers
-    bumps = np.exp(-0.5 * (offset**2).sum(axis=2) / width**2)
-    return np.column_stack([np.ones(len(points)), points[:, :2] - origin, bumps])
-
-
-def _design(positions, source, target, centers, width, origin) -> np.ndarray:
-    """Columns 2 ∫ φ_k dy_c from source to target, k slow and c fast."""
-    step = positions[target] - positions[source]
-    mean: np.ndarray | float = 0.0
-    for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
-        place = positions[source, :2] + node * step[:, :2]
-        mean = mean + weight * _basis(place, centers, width, origin)
-    return (2.0 * np.asarray(mean)[:, :, None] * step[:, None, :]).reshape(len(step), -1)
-
-
-def _derivatives(coefficients, places, centers, width, origin):
+def _derivatives(coefficients, basis: Basis, places):
     """Mean curl, mean divergence, and how much the field changes over the map."""
     few = places[:: max(1, len(places) // 2000)]
     h = 1e-4 * max(float(places[:, :2].std()), 1e-12)
@@ -272,9 +272,7 @@ def _derivatives(coefficients, places, centers, width, origin):
     for axis in range(2):
         shift = np.zeros(few.shape[1])
         shift[axis] = h
-        there, back = (
-            _basis(few + s * shift, centers, width, origin) @ coefficients for s in (1, -1)
-        )
+        there, back = (basis.values(few + s * shift) @ coefficients for s in (1, -1))
         slope.append((there - back)[:, :2] / (2 * h))
     by_x, by_y = slope
     curl, divergence = by_x[:, 1] - by_y[:, 0], by_x[:, 0] + by_y[:, 1]

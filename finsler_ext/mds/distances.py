@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.asymmetry import MOSTLY_TWO_WAY, is_symmetric
+from finsler_ext._messages import warn
+from finsler_ext.asymmetry import MOSTLY_TWO_WAY, distance_skew, is_symmetric, knows_one_way
 from finsler_ext.directed.data import complete_paths, read_matrix
-from finsler_ext.directed.digraph import both_ways, digraph_edges, edge_strengths
+from finsler_ext.directed.digraph import both_ways, digraph_edges, edge_strengths, is_digraph
 from finsler_ext.directed.read import as_matrix, check_range, fill_missing
 from finsler_ext.validation import check_diagonal
 
@@ -155,6 +156,16 @@ def digraph_strengths(X, strengths=None, weights=None):
         if (known != known.T).nnz == 0:
             return None
     return edge_strengths(edges)
+
+
+def warn_of_edges(D, strengths=None) -> None:
+    """Where the potential is that of edges with lengths, and the height is not."""
+    if strengths is None and is_digraph(D) and knows_one_way(D, distance_skew(D)):
+        warn(
+            "Most distances are known one way only. They are fitted as distances, whose way "
+            "back is unknown. If they are edges of a digraph and should lead downhill, use "
+            "fit(X, weights='adjacent'); potential_ follows the edges in any case."
+        )
 
 
 def _of_graph(D: np.ndarray, weights: str, missing: str) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from finsler_ext import schema
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import Asymmetry, distance_skew, is_symmetric, knows_one_way
+from finsler_ext.asymmetry import Asymmetry, is_symmetric
 from finsler_ext.base import (
     FinslerEstimator,
     check_drift_of,
@@ -26,7 +26,6 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.data import DirectedData
-from finsler_ext.directed.digraph import is_digraph
 from finsler_ext.directed.read import (
     as_matrix,
     check_node_names,
@@ -48,9 +47,16 @@ from finsler_ext.mds.distances import (
     DirectedInput,
     checked_dissimilarities,
     digraph_strengths,
+    warn_of_edges,
 )
 from finsler_ext.mds.drift import COLUMNS
-from finsler_ext.mds.layout import StressResult, finsler_mds_gd, finsler_smacof, solve
+from finsler_ext.mds.layout import (
+    StressResult,
+    finsler_mds_gd,
+    finsler_smacof,
+    solve,
+    warn_of_parts,
+)
 from finsler_ext.mds.pivots import ALL_PAIRS, PivotInput
 from finsler_ext.mds.transform import constructed_distances, given_distances, place_points
 from finsler_ext.neighbors.geodesics import directed_distances
@@ -556,8 +562,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
             self._say(f"n_components='auto': {result.column_choice.reason}")
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")
-        self._warn_of_parts(int(np.isnan(Y[:, 0]).sum()), result.n_groups)
-        self._warn_of_edges(problem)
+        warn_of_parts(result, by_pivots=self._pivots is not None)
+        if self._is_precomputed():
+            warn_of_edges(problem.measured.distances, problem.strengths)
         found = self.drift_choice_
         if found is not None and found.ambiguous:
             fewer = Y.shape[1] - 1
@@ -568,36 +575,6 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
                 f"well, too. Use n_components={fewer}, or 'auto'."
             )
         self._judge(Y, directed=True)
-
-    def _warn_of_parts(self, n_left_out: int, n_groups: int) -> None:
-        if n_left_out and self._pivots is not None:
-            warn(
-                f"{n_left_out} nodes are not connected to the largest part of the graph; their "
-                "rows of the embedding are nan. Embed other parts one by one."
-            )
-        elif n_left_out:
-            warn(
-                f"{n_left_out} points have no known dissimilarity to or from any other; their rows "
-                "of the embedding are nan."
-            )
-        if n_groups > 1:
-            warn(
-                f"The known pairs fall apart into {n_groups} groups of points with no distance "
-                "between them in either direction. They are drawn side by side; distances and "
-                "heights between groups mean nothing."
-            )
-
-    def _warn_of_edges(self, problem: Problem) -> None:
-        """Where the potential is that of edges with lengths, and the height is not."""
-        D = problem.measured.distances
-        if problem.strengths is not None or not self._is_precomputed() or not is_digraph(D):
-            return
-        if knows_one_way(D, distance_skew(D)):
-            warn(
-                "Most distances are known one way only. They are fitted as distances, whose way "
-                "back is unknown. If they are edges of a digraph and should lead downhill, use "
-                "fit(X, weights='adjacent'); potential_ follows the edges in any case."
-            )
 
     def _scaled_asymmetry(self, strengths) -> Asymmetry:
         """That of D̂; of a graph embedded by pivots, D holds known pairs only."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from finsler_ext._messages import warn
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.geometry import find_space
 from finsler_ext.mds.descent import (
@@ -211,6 +212,27 @@ def side_by_side(position: np.ndarray, labels: np.ndarray) -> np.ndarray:
         corner[0] += extent[group, 0]
         tallest = max(tallest, extent[group, -1])
     return placed - placed.mean(axis=0)
+
+
+def warn_of_parts(result: StressResult, *, by_pivots: bool) -> None:
+    """Say which points have no place, or none relative to others."""
+    n_left_out = int(np.isnan(result.embedding[:, 0]).sum())
+    if n_left_out and by_pivots:
+        warn(
+            f"{n_left_out} nodes are not connected to the largest part of the graph; their "
+            "rows of the embedding are nan. Embed other parts one by one."
+        )
+    elif n_left_out:
+        warn(
+            f"{n_left_out} points have no known dissimilarity to or from any other; their rows "
+            "of the embedding are nan."
+        )
+    if result.n_groups > 1:
+        warn(
+            f"The known pairs fall apart into {result.n_groups} groups of points with no distance "
+            "between them in either direction. They are drawn side by side; distances and "
+            "heights between groups mean nothing."
+        )
 
 
 def finsler_smacof(
