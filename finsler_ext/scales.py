@@ -133,9 +133,7 @@ def mean_neighbor_distance(distances: np.ndarray) -> np.ndarray:
     return _floored(scale)
 
 
-def relative_scale(
-    given, density_scale: np.ndarray, name: str = "local_scale", *, among=None
-) -> np.ndarray:
+def relative_scale(given, density_scale: np.ndarray, *, among=None) -> np.ndarray:
     """A user's scale per point, brought to the level of the density scales.
 
     The scale used is σ̄ · s_i / gmean(s) with σ̄ the geometric mean of the density scales. For
@@ -144,11 +142,11 @@ def relative_scale(
     given = np.asarray(given, dtype=np.float64)
     if among is None and given.shape != density_scale.shape:
         raise ValueError(
-            f"{name} must have one entry per row of X, shape {density_scale.shape}; "
+            f"local_scale must have one entry per row of X, shape {density_scale.shape}; "
             f"got shape {given.shape}."
         )
     if not np.all(np.isfinite(given)) or np.any(given <= 0):
-        raise ValueError(f"{name} must be positive and finite for every point.")
+        raise ValueError("local_scale must be positive and finite for every point.")
     reference = given if among is None else np.asarray(among, dtype=np.float64)
     level = np.exp(np.log(density_scale[density_scale > 0]).mean())
     level /= np.exp(np.log(reference).mean())

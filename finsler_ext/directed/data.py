@@ -131,7 +131,7 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
     return DirectedData(distances, names, strengths, how)
 
 
-def read_matrix(D, dtype=None) -> np.ndarray:
+def read_matrix(D) -> np.ndarray:
     """A dense or sparse matrix; entries that a sparse one does not store are unknown.
 
     Duplicate entries of a sparse matrix are summed, as scipy does. Dense floating-point matrices
@@ -147,16 +147,14 @@ def read_matrix(D, dtype=None) -> np.ndarray:
     if scipy.sparse.issparse(D):
         check_square(D.shape)
         entries = without_duplicates(D).tocoo()
-        dtype = dtype or (entries.dtype if entries.dtype == np.float32 else np.float64)
+        dtype = entries.dtype if entries.dtype == np.float32 else np.float64
         dense = np.full(entries.shape, np.nan, dtype=dtype)
         dense[entries.coords] = entries.data
         np.fill_diagonal(dense, 0.0)
     else:
         masked = isinstance(D, np.ma.MaskedArray) and D.dtype.kind == "f"
         dense = D.filled(np.nan) if masked else np.asarray(D)
-        if dtype is None:
-            dtype = dense.dtype if dense.dtype in (np.float32, np.float64) else np.float64
-        dense = np.asarray(dense, dtype=dtype)
+        dense = np.asarray(dense, dtype=dense.dtype if dense.dtype == np.float32 else np.float64)
         check_square(dense.shape)
     infinite = np.isinf(dense)
     if infinite.any():

@@ -25,6 +25,8 @@ from finsler_ext.validation import checked_structure
 
 # Squares of larger numbers, which every stress and affinity needs, overflow in double precision.
 LARGEST = 1e150
+# What is smaller has few digits left.
+SMALLEST = float(np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
 # Ends of an edge by these names are hardly ever features of points; u and v, for example, may be.
 EDGES_FOR_SURE = ("source", "target", "from", "to", "origin", "destination", "tail", "head")
 # A square frame of numbers with more columns than this is a matrix, whatever they are called.
@@ -199,7 +201,7 @@ def check_row_names(X, incoming) -> None:
         )
 
 
-def check_range(X, dtype=np.float64) -> None:
+def check_range(X) -> None:
     """Refuse negative distances, and finite ones that would be infinite (or 0) for us."""
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
@@ -227,17 +229,14 @@ def check_range(X, dtype=np.float64) -> None:
             "finsler_ext.read_directed(data, values='strength')."
         )
     largest = float(values.max(initial=0, where=finite))
-    most = min(LARGEST, float(np.finfo(dtype).max) / 4)
-    if largest > most:
+    if largest > LARGEST:
         raise ValueError(
-            f"X has distances up to {largest:.3g}, which {np.dtype(dtype).name} cannot hold: use "
-            f"another unit, so that they stay below {most:.0e}."
+            f"X has distances up to {largest:.3g}, which float64 cannot hold: use another unit, so "
+            f"that they stay below {LARGEST:.0e}."
         )
-    least = float(np.finfo(dtype).tiny) / float(np.finfo(dtype).eps)
-    if 0 < largest < least:
+    if 0 < largest < SMALLEST:
         raise ValueError(
-            f"X has no distance above {largest:.3g}, which {np.dtype(dtype).name} takes for 0: use "
-            "another unit."
+            f"X has no distance above {largest:.3g}, which float64 takes for 0: use another unit."
         )
 
 

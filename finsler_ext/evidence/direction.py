@@ -262,7 +262,7 @@ def _chances(D):
 
 
 @one_blas_thread()
-def potential_error(pairs: MeasuredPairs, *, random_state: int = 0) -> HeightError:
+def potential_error(pairs: MeasuredPairs) -> HeightError:
     """Error of the potential of each point, over other measurements of the same pairs.
 
     What the potential leaves of every pair gets a random sign, and the potential of that is
@@ -282,7 +282,7 @@ def potential_error(pairs: MeasuredPairs, *, random_state: int = 0) -> HeightErr
         error = np.sqrt(sum(ends)) / (n * float(pairs.spring[0]))
         deviation, noise = potential, error
     else:
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(0)
         signs = rng.integers(0, 2, size=(m, ERROR_DRAWS), dtype=np.int8) * 2.0 - 1.0
         drawn = _potentials(pairs, spread[:, None] * signs)
         freedom = np.minimum(freedom, ERROR_DRAWS - 1)

@@ -52,7 +52,6 @@ def choose_drift(
     neighbors: np.ndarray,
     *,
     space: Space = RANDERS,
-    tolerance: float = TOLERANCE,
 ) -> DriftChoice:
     """Try drifts from the largest down, one to four embeddings.
 
@@ -68,11 +67,9 @@ def choose_drift(
         Data neighbours of each point, the point itself left out; −1 where missing.
     space : Space
         Drifts are DRIFTS times the largest one of the space.
-    tolerance : float
-        Share of the neighbours kept in ``before`` that may be lost.
     """
     trials = [Trial(0.0, neighborhood_preservation(neighbors, before), float("nan"))]
-    enough = (1.0 - tolerance) * trials[0].preservation
+    enough = (1.0 - TOLERANCE) * trials[0].preservation
     drifts = tuple(round(space.limit * share, 3) for share in DRIFTS)
     for omega_norm in sorted(drifts, reverse=True):
         embedding = embed(omega_norm)
@@ -84,7 +81,7 @@ def choose_drift(
         if kept >= enough:
             break
     else:
-        reason = f"every drift tried loses more than {tolerance:.0%} of the neighbours"
+        reason = f"every drift tried loses more than {TOLERANCE:.0%} of the neighbours"
         return DriftChoice(0.0, reason, tuple(trials))
     if not trials[-1].sign >= NEAR_SIGN:
         reason = (
@@ -93,7 +90,7 @@ def choose_drift(
         )
         return DriftChoice(0.0, reason, tuple(trials))
     reason = (
-        f"the largest of {drifts} at which all columns keep {1 - tolerance:.0%} of the neighbours "
+        f"the largest of {drifts} at which all columns keep {1 - TOLERANCE:.0%} of the neighbours "
         "that the layout kept before the drift acted"
     )
     return DriftChoice(omega_norm, reason, tuple(trials))

@@ -223,7 +223,7 @@ def choose_scaling(directed: DirectedInput, settings, fit) -> ScalingChoice:
     return ScalingChoice(chosen.kind, reason, tuple(trials))
 
 
-def held_out_pairs(directed: DirectedInput, rng, share: float = HELD_OUT) -> np.ndarray | None:
+def held_out_pairs(directed: DirectedInput, rng) -> np.ndarray | None:
     """A symmetric mask of pairs to hold out, so that the others still hold all points together.
 
     None if that cannot be had.
@@ -233,7 +233,7 @@ def held_out_pairs(directed: DirectedInput, rng, share: float = HELD_OUT) -> np.
     low, high = np.nonzero(np.triu(known > 0, 1))
     n_groups = group_labels(known).max()
     for attempt in range(4):
-        chosen = rng.uniform(size=low.size) < share / 2**attempt
+        chosen = rng.uniform(size=low.size) < HELD_OUT / 2**attempt
         held = np.zeros((n, n), dtype=bool)
         held[low[chosen], high[chosen]] = held[high[chosen], low[chosen]] = True
         if chosen.any() and group_labels(np.where(held, 0.0, known)).max() == n_groups:

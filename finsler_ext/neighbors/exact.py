@@ -186,10 +186,9 @@ def exact_neighbors(
     metric: str | Callable = "euclidean",
     metric_kwds=None,
     n_threads=1,
-    name: str | None = None,
 ) -> DirectedNeighbors:
     """The ``n_neighbors`` nearest rows of every row, itself included; see `ExactIndex`."""
-    return ExactIndex(metric, metric_kwds, n_threads=n_threads, named=name).build(X, n_neighbors)
+    return ExactIndex(metric, metric_kwds, n_threads=n_threads).build(X, n_neighbors)
 
 
 def _used_columns(X):
@@ -230,9 +229,11 @@ def _exact_euclidean(X, indices) -> np.ndarray:
 
 # Distances are equal up to the rounding of single precision.
 DISTANCE_ROUNDING = 1e-5
+# Rows whose neighbours are compared with all pairs.
+RECALL_ROWS = 100
 
 
-def sampled_recall(exact: ExactIndex, X, distances: np.ndarray, n_rows: int = 100) -> float:
+def sampled_recall(exact: ExactIndex, X, distances: np.ndarray) -> float:
     """The share of neighbours no further than the k-th nearest, on evenly spaced rows.
 
     Parameters
@@ -245,7 +246,7 @@ def sampled_recall(exact: ExactIndex, X, distances: np.ndarray, n_rows: int = 10
     n_rows : int
     """
     n, k = distances.shape
-    rows = np.unique(np.linspace(0, n - 1, n_rows).astype(np.int64))
+    rows = np.unique(np.linspace(0, n - 1, RECALL_ROWS).astype(np.int64))
     nearest = exact.over(X).query(X[rows], k).outgoing
     return float(np.mean(distances[rows] <= nearest[:, -1:] * (1.0 + DISTANCE_ROUNDING)))
 

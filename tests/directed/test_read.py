@@ -210,16 +210,12 @@ def test_a_transition_matrix_is_one_only_by_name():
 
 
 def test_finite_distances_that_would_overflow_are_refused():
-    check_range(np.array([1e30, np.inf, nan]), np.float32)
-    for large, dtype in (
-        (1e39, np.float32),
-        (1e200, np.float64),
-        (np.longdouble("1e400"), np.float64),
-    ):
+    check_range(np.array([1e149, np.inf, nan]))
+    for large in (1e200, np.longdouble("1e400")):
         with pytest.raises(ValueError, match="cannot hold: use another unit"):
-            check_range(np.array([large, np.inf]), dtype)
+            check_range(np.array([large, np.inf]))
     with pytest.raises(ValueError, match="takes for 0"):
-        check_range(np.array([0.0, 1e-60]), np.float32)
+        check_range(np.array([0.0, 1e-300]))
 
 
 def test_missing_pairs_get_one_mark():

@@ -49,7 +49,7 @@ def test_the_largest_drift_within_the_tolerance_is_taken():
     assert choice.omega_norm == max(DRIFTS)
     assert tried == [0.0, max(DRIFTS)]
     embed, asymmetry, neighbors, tried = planted(loss_per_drift=0.18)
-    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors, tolerance=0.1)
+    choice = choose_drift(embed(0.0), embed, asymmetry, neighbors)
     kept = {trial.omega_norm: trial.preservation for trial in choice.trials}
     assert kept[choice.omega_norm] >= 0.9 * kept[0.0]
     assert all(kept[w] < 0.9 * kept[0.0] for w in kept if w > choice.omega_norm)
