@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from finsler_ext._threads import one_blas_thread, row_blocks
 from finsler_ext.asymmetry import DENSITY, compare_skew
-from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
+from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability, longer
 from finsler_ext.scales import SCALE_FLOOR
 
 # Random halves; the test takes the mean of their statistics, which is a little conservative.
@@ -97,8 +97,8 @@ def density_findings(
         held = np.concatenate([split.held for split in splits])
         fidelity = compare_skew(held, made, float(np.mean([split.slope for split in splits])))
     even = _mean(splits, "near") < EVENLY_SPACED
-    # noise falls with the number of neighbours: Spearman–Brown from k to K of them
-    near, far = (_of_length(r, n_listed / k) for r in (_mean(splits, "near"), _mean(splits, "far")))
+    # noise falls with the number of neighbours: from k to K of them
+    near, far = (longer(_mean(splits, name), n_listed / k) for name in ("near", "far"))
     p_value, reason = (float("nan"), EVEN) if even else (float(ndtr(-z)), "")
     evidence = Evidence(DENSITY, p_value, Reliability(near, far), fidelity, reason=reason)
     return evidence, HeldOutPairs.some_of(held, made)
@@ -216,9 +216,3 @@ def _incidence(indices, chosen, n) -> scipy.sparse.csr_array:
 
 def _mean(splits, name: str) -> float:
     return float(np.mean([getattr(split, name) for split in splits]))
-
-
-def _of_length(r: float, factor: float) -> float:
-    """Spearman–Brown: the correlation of measurements that are ``factor`` times as long."""
-    r = max(r, 0.0)
-    return factor * r / (1.0 + (factor - 1.0) * r)

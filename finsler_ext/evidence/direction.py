@@ -32,7 +32,7 @@ from finsler_ext.asymmetry import (
 )
 from finsler_ext.directed.digraph import digraph_edges, is_digraph
 from finsler_ext.directed.laplacian import centred_parts, conjugate_gradients, narrow_solver
-from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability
+from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability, longer
 from finsler_ext.schema import FLAG, array, saved, whole
 
 VELOCITIES = "velocities"
@@ -355,9 +355,11 @@ def _halves(pairs: MeasuredPairs, rng):
             known = group[half.source] == group[half.target]
             made.append((level[half.target] - level[half.source])[known])
             held.append((half.skew / half.spring)[known])
-    reliability = Reliability(*(_doubled(values) for values in (near, far)))
-    there, found = np.concatenate(held), np.concatenate(made)
-    return reliability, compare_skew(there, found, 1.0), HeldOutPairs.some_of(there, found)
+    # from half of the data to all of it
+    found = (longer(float(np.mean(r)), 2.0) if r else float("nan") for r in (near, far))
+    reliability = Reliability(*found)
+    there, here = np.concatenate(held), np.concatenate(made)
+    return reliability, compare_skew(there, here, 1.0), HeldOutPairs.some_of(there, here)
 
 
 def _is_forest(pairs: MeasuredPairs) -> bool:
@@ -371,14 +373,6 @@ def _correlation(x, y, centred: bool = True) -> float:
         x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / size if size > 0 else 0.0
-
-
-def _doubled(values) -> float:
-    """Spearman–Brown from half of the data to all of it."""
-    if not values:
-        return float("nan")
-    r = max(float(np.mean(values)), 0.0)
-    return 2.0 * r / (1.0 + r)
 
 
 def _cyclic_share(pairs: MeasuredPairs) -> float:

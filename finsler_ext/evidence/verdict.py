@@ -39,6 +39,12 @@ class Reliability(NamedTuple):
     """Of the levels of all points."""
 
 
+def longer(r: float, factor: float) -> float:
+    """Spearman–Brown: the correlation of measurements that are ``factor`` times as long."""
+    r = max(r, 0.0)
+    return factor * r / (1.0 + (factor - 1.0) * r)
+
+
 UNKNOWN_RELIABILITY, NOT_TESTED = Reliability(), SkewFidelity.undefined("not tested")
 
 

@@ -208,19 +208,3 @@ def test_no_drift_is_symmetric_smacof():
         normalized_stress=False,
     )  # fmt: skip
     assert ours.embedding == pytest.approx(theirs - theirs.mean(axis=0), abs=1e-7)
-
-
-def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    model = FinslerMDS(n_neighbors=8).fit(X)
-    before, placed = model.embedding_.copy(), model.transform(X[:3])
-
-    def interrupted(*args, **kwds):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("finsler_ext.mds.estimator.solve", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:20, :2])
-    assert np.array_equal(model.embedding_, before)
-    assert model.n_features_in_ == 3
-    assert np.array_equal(model.transform(X[:3]), placed)

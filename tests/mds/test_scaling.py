@@ -248,11 +248,6 @@ def test_threads_do_not_change_a_bit(solver):
     assert np.array_equal(one, two)
 
 
-def test_unknown_scalings_are_refused():
-    with pytest.raises(ValueError, match="scaling must be one of"):
-        FinslerMDS(metric="precomputed", scaling="nominal").fit(planted(10))
-
-
 def test_the_caller_s_random_numbers_are_left_alone():
     D = planted(30)
     one = finsler_smacof(D, scaling="auto", init="random", n_init=1, random_state=0)
