@@ -23,7 +23,6 @@ from finsler_ext.neighbors.search import (
     with_missing,
     with_self_first,
 )
-from finsler_ext.validation import large_offset
 
 EUCLIDEAN = ("euclidean", "l2")
 # Pairs on which a callable metric is tried for symmetry.
@@ -97,12 +96,12 @@ class ExactIndex:
 
     def _build_by_blocks(self, X, k: int) -> DirectedNeighbors:
         n = X.shape[0]
-        euclidean = isinstance(self.metric, str) and self.metric in EUCLIDEAN
+        named = isinstance(self.metric, str) and self.metric in EUCLIDEAN
+        euclidean = named and scipy.sparse.issparse(X)
         searched = X
         if euclidean:
             X = _used_columns(X)
-            offset = large_offset(X)
-            searched = _of_order_one(X if offset is None else X - offset)
+            searched = _of_order_one(X)
         block_distances = self._between(searched, searched)
 
         def nearest(start: int):
@@ -193,7 +192,7 @@ def exact_neighbors(
 
 def _used_columns(X):
     """A sparse X without its empty columns, where most are empty: products need them all."""
-    if not scipy.sparse.issparse(X) or X.shape[1] <= X.nnz:
+    if X.shape[1] <= X.nnz:
         return X
     if X.nnz == 0:
         return X[:, :1]
@@ -203,8 +202,7 @@ def _used_columns(X):
 
 def _of_order_one(X):
     """X times a power of two, so that squares neither overflow nor vanish; no rounding."""
-    values = X.data if scipy.sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0)) if values.size else 0.0
+    largest = float(np.abs(X.data).max(initial=0.0))
     if not np.isfinite(largest) or 1e-9 < largest < 1e9:
         return X
     exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
@@ -212,18 +210,14 @@ def _of_order_one(X):
 
 
 def _exact_euclidean(X, indices) -> np.ndarray:
-    """Distances to the chosen neighbours without the cancellation of ‖x‖² + ‖y‖² − 2xy.
+    """Distances to neighbours in sparse X without the cancellation of ‖x‖² + ‖y‖² − 2xy.
 
     Duplicates get exactly 0, which the local scales rely on.
     """
     distances = np.empty(indices.shape, dtype=np.float64)
     for column in range(indices.shape[1]):
-        step = X - X[indices[:, column]]
-        if scipy.sparse.issparse(step):
-            step = step.astype(np.float64)
-            distances[:, column] = np.sqrt(np.asarray(step.multiply(step).sum(axis=1)).ravel())
-        else:
-            distances[:, column] = np.sqrt(np.einsum("ij,ij->i", step, step, dtype=np.float64))
+        step = (X - X[indices[:, column]]).astype(np.float64)
+        distances[:, column] = np.sqrt(np.asarray(step.multiply(step).sum(axis=1)).ravel())
     return distances
 
 
