@@ -57,7 +57,7 @@ class Imports(NamedTuple):
 
 
 class Landscape(NamedTuple):
-    """The modules that hang together, and a FinslerUMAP fitted to their imports."""
+    """The largest connected part of the modules, and a FinslerUMAP fitted to their imports."""
 
     imports: Imports
     model: Any
@@ -131,7 +131,7 @@ def fit_imports(imports: Imports, seed: int = 0, n_jobs: int = -1) -> Landscape:
     if not parts:
         raise UsageError(
             f"{len(imports.names)} modules with {imports.graph.nnz} imports between them: there "
-            f"is nothing to draw; at least {FEWEST} modules must hang together"
+            f"is nothing to draw; at least {FEWEST} modules must be connected"
         )
     from finsler_ext import FinslerUMAP, read_directed
 

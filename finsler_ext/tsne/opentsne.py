@@ -216,7 +216,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
 
     Minimises Σ p_ij ln(p_ij/q_ij) over positions in a canonical Randers space; parameters and
     attributes are those of `finsler_ext.FinslerTSNE`. `fit` and `prepare_initial` return an
-    `openTSNE.TSNEEmbedding`: it can be optimised in phases of one's own (``optimize``), takes new
+    `openTSNE.TSNEEmbedding`: it can be optimised in your own phases (``optimize``), takes new
     points (``transform``, ``prepare_partial``) and is pickled as usual. Its ``skew_fidelity_``
     says how faithfully the height shows the asymmetry of the data, at its present positions.
 
@@ -304,7 +304,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     def prepare_initial(self, X=None, affinities=None, initialization=None):
         """The start of the optimisation; parameters as in `fit`.
 
-        The embedding returned can be optimised in phases of one's own, by its ``optimize``.
+        Optimise the embedding that is returned in your own phases, with its ``optimize``.
         """
         if self.omega_norm == AUTO:
             raise ValueError(
