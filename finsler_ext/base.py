@@ -294,13 +294,8 @@ class FinslerEstimator:
     ) -> float:
         """omega_norm="auto" of a neighbour graph; sets ``drift_choice_`` and ``omega_norm_``.
 
-        Parameters
-        ----------
-        affinities : sparse matrix
-        before : callable
-            Returns the layout before the drift acts.
-        embed, neighbors
-            As in `finsler_ext.height.drift.choose_drift`.
+        ``before()`` is the layout before the drift acts; ``embed`` and ``neighbors`` are as in
+        `finsler_ext.height.drift.choose_drift`.
         """
 
         def tried(omega_norm):

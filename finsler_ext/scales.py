@@ -271,14 +271,9 @@ class SourceScale(NamedTuple):
 
 
 def source_scale(kind, distances: np.ndarray, n_threads: int = 1) -> SourceScale:
-    """Positive scale of every source, with geometric mean 1.
+    """Positive scale of every source, with geometric mean 1, by its name or a value per point.
 
-    Parameters
-    ----------
-    kind : str or array of shape (n,)
-        One of the names above, or a positive value per point.
-    distances : array of shape (n, k + 1)
-        Sorted distances to the k neighbours, the point itself first; inf where missing.
+    ``distances``, of shape (n, k + 1), are sorted, the point itself first; inf where missing.
     """
     if isinstance(kind, str):
         scale = named_scale(kind, distances, n_threads)

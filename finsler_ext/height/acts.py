@@ -215,8 +215,6 @@ def lay_out(
 
     Parameters
     ----------
-    descent : Descent
-    omega_norm : float
     mode : str
         What `height_mode` returns.
     potential : array of shape (n,), optional

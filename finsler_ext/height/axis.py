@@ -27,14 +27,9 @@ Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 def best_axis(objective: Objective, n_components: int, start=None) -> np.ndarray:
     """The unit vector with the lowest loss found; the last axis if nothing lies below it.
 
-    Parameters
-    ----------
-    objective : callable
-        Loss, and its derivative by the vector, at a unit vector. Only the part of the
-        derivative that is orthogonal to the vector is used.
-    n_components : int
-    start : array of shape (n_components,), optional
-        Where to start from, beside the last axis; need not have length 1.
+    ``objective`` returns the loss and its derivative at a unit vector; only the part of the
+    derivative that is orthogonal to the vector is used. ``start`` is where to start from, beside
+    the last axis; it need not have length 1.
     """
     last = np.zeros(n_components)
     last[-1] = 1.0

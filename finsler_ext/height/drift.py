@@ -61,12 +61,8 @@ def choose_drift(
         The layout before the drift acts.
     embed : callable
         The embedding at a given drift; it should reuse that layout.
-    asymmetry : Asymmetry
-        What the height is to show.
     neighbors : array of shape (n, k)
         Data neighbours of each point, the point itself left out; −1 where missing.
-    space : Space
-        Drifts are DRIFTS times the largest one of the space.
     """
     trials = [Trial(0.0, neighborhood_preservation(neighbors, before), float("nan"))]
     enough = (1.0 - TOLERANCE) * trials[0].preservation

@@ -25,13 +25,8 @@ PIN_TOLERANCE, PIN_ITERATIONS = 1e-4, 1000
 def read_pins(pinned, n: int, n_components: int, names=None) -> np.ndarray | None:
     """Pins of shape (n, n_components) as float64, nan where free; None if there are none.
 
-    Parameters
-    ----------
-    pinned : array or DataFrame of n_components − 1 (the map) or n_components columns
-        One row per point; or, of a DataFrame whose index has names of points, rows for some.
-    n, n_components : int
-    names : array of shape (n,), optional
-        Names of the points.
+    ``pinned`` is an array or DataFrame of n_components − 1 (the map) or n_components columns, with
+    one row per point; or, of a DataFrame whose index has ``names`` of points, rows for some.
     """
     if pinned is None:
         return None

@@ -62,14 +62,13 @@ class Pivots(NamedTuple):
 class PivotInput:
     """The largest connected part of a graph, pivots, and distances between these and its nodes.
 
-    n_nodes : int
-        Of the whole graph.
-    rows : array of shape (n,)
-        The nodes of the part.
+    n_nodes, rows : number of nodes of the whole graph, and which of them are in the part
     pivots : array of shape (k,)
     outgoing, incoming : arrays of shape (n, k)
         Distances from the nodes to the pivots, and from the pivots to the nodes.
     """
+
+    dtype = np.dtype(np.float64)
 
     def __init__(self, graph, random_state, n_pivots: int = N_PIVOTS):
         check_diagonal(graph)
@@ -101,10 +100,6 @@ class PivotInput:
             self.outgoing[:, c] = dijkstra(back, indices=pivot)
             nearest = np.minimum(nearest, (self.incoming[:, c] + self.outgoing[:, c]) / 2)
             pivot = int(nearest.argmax())
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(np.float64)
 
     def remembered(self) -> Pivots:
         """What places new nodes."""

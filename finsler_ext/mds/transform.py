@@ -45,17 +45,10 @@ def place_points(
     space: Space = RANDERS,
     skew_weight: float = 1.0,
 ) -> np.ndarray:
-    """Positions of new points, of shape (n_new, m).
+    """Positions of new points, of shape (n_new, m), among those of ``embedding``, which are fixed.
 
-    Parameters
-    ----------
-    embedding : array of shape (n, m)
-        The fixed points.
-    outgoing, incoming : arrays of shape (n_new, n)
-        Dissimilarities from the new to the fixed points, and from the fixed to the new ones;
-        nan where unknown.
-    skew_weight : float
-        λ.
+    ``outgoing`` and ``incoming``, of shape (n_new, n), are dissimilarities from the new to the
+    fixed points and back, nan where unknown; ``skew_weight`` is λ.
     """
     fixed = np.ascontiguousarray(embedding, dtype=np.float64)
     outgoing = np.ascontiguousarray(outgoing, dtype=np.float64)

@@ -92,16 +92,12 @@ def with_missing(indices, outgoing, incoming) -> NewNeighbors:
 class SearchSettings(NamedTuple):
     """What a search may need to know; each takes what concerns it.
 
-    metric : str or callable, as the user gave it
-    metric_kwds : dict
+    metric, metric_kwds : as the user gave them
     function, function_kwds : compiled metric for searches that do not know its name, and its
         keyword arguments, which may be more than those of the user
     symmetric : whether the metric is
-    random_state : seed or RandomState
-    n_threads : int
     seeded : whether results must not depend on the number of threads
     low_memory, verbose : of pynndescent
-    dtype : type of the distances
     """
 
     metric: str | Callable = "euclidean"
