@@ -210,8 +210,9 @@ def measured_pairs(D, strengths=None) -> MeasuredPairs:
     default exp(−d/mean d), an absent edge having none.
     """
     n = D.shape[0]
-    if strengths is None and is_transition_matrix(_chances(D)):
-        strengths = _chances(D)
+    if strengths is None:
+        chances = _chances(D)
+        strengths = chances if is_transition_matrix(chances) else None
     if strengths is None and not is_digraph(D):
         source, target, skew = distance_skew(D)
         known = np.isfinite(skew)

@@ -110,13 +110,34 @@ RANDERS = Space(
 )
 
 
-def randers_distances(embedding, omega_norm: float) -> np.ndarray:
-    """The directed N × N matrix of F, rows being sources.
+def drift(omega_norm: float, n_components: int) -> np.ndarray:
+    """The drift vector ω = omega_norm · e_m of an m-dimensional Randers space."""
+    omega = np.zeros(n_components)
+    omega[-1] = RANDERS.check_drift(omega_norm)
+    return omega
+
+
+def randers_distance(source, target, omega_norm: float) -> np.ndarray:
+    """Distance F from ``source`` to ``target`` along the last array axis.
 
     Examples
     --------
-    >>> randers_distances([[0.0, 0.0], [0.0, 1.0]], 0.5)
-    array([[0. , 1.5],
-           [0.5, 0. ]])
+    >>> float(randers_distance([0.0, 0.0], [0.0, 1.0], 0.5))
+    1.5
+    >>> float(randers_distance([0.0, 1.0], [0.0, 0.0], 0.5))
+    0.5
     """
+    return RANDERS.distance(source, target, omega_norm)
+
+
+def randers_distances(embedding, omega_norm: float) -> np.ndarray:
+    """The directed N × N matrix of F, rows being sources."""
     return RANDERS.distances(embedding, omega_norm)
+
+
+def randers_gradient(source, target, omega_norm: float) -> np.ndarray:
+    """∂F(source, target)/∂source = (source − target)/d − ω; the target's is its negative.
+
+    Where the two points coincide the direction is undefined and 0 is returned.
+    """
+    return RANDERS.gradient(source, target, omega_norm)

@@ -10,6 +10,12 @@ from sklearn.base import clone
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.geometry import MATSUMOTO, RANDERS, SPACES, find_space
+from finsler_ext.geometry.randers import (
+    drift,
+    randers_distance,
+    randers_distances,
+    randers_gradient,
+)
 
 DRIFTS = [(RANDERS, 0.0), (RANDERS, 0.3), (RANDERS, 0.95), (MATSUMOTO, 0.0), (MATSUMOTO, 0.49)]
 
@@ -28,6 +34,15 @@ def test_distance_and_gradient(space, omega, m):
     assert space.gradient(y, z, omega) == pytest.approx(numeric, abs=1e-5)
     numeric = approx_fprime(z, lambda p: space.distance(y, p, omega), 1e-7)
     assert -space.gradient(y, z, omega) == pytest.approx(numeric, abs=1e-5)
+
+
+def test_functions_of_the_randers_space_are_those_of_its_formula():
+    y, z = np.random.default_rng(0).normal(size=(2, 3))
+    omega = drift(0.3, 3)
+    length = np.linalg.norm(z - y)
+    assert randers_distance(y, z, 0.3) == pytest.approx(length + omega @ (z - y))
+    assert randers_gradient(y, z, 0.3) == pytest.approx((y - z) / length - omega)
+    assert randers_distances([y, z], 0.3)[1, 0] == pytest.approx(length + omega @ (y - z))
 
 
 @pytest.mark.parametrize(("space", "omega"), DRIFTS)
