@@ -6,7 +6,7 @@ from finsler_ext.geometry.matsumoto import MATSUMOTO
 from finsler_ext.geometry.randers import RANDERS
 from finsler_ext.geometry.space import Space
 
-__all__ = ["MATSUMOTO", "RANDERS", "SPACES", "Space", "check_drift_parameter", "find_space"]
+__all__ = ["MATSUMOTO", "RANDERS", "SPACES", "Space", "find_space"]
 
 SPACES = {space.name: space for space in (RANDERS, MATSUMOTO)}
 
