@@ -44,6 +44,7 @@ toc_object_entries_show_parents = "hide"
 # API reference
 autosummary_generate = True
 autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -141,7 +142,9 @@ def shorten_signature(app, what, name, obj, options, signature, returns):
 
 
 def complete_docstring(app, what, name, obj, options, lines) -> None:
-    """Formulas typeset, and the parameters that a class inherits."""
+    """Formulas typeset, fields of tuples as a list, and the parameters that a class inherits."""
+    if what == "class" and "----------" not in lines:
+        lines[:] = [re.sub(r"^(\w+) : ", r"* ``\1``: ", line) for line in lines]
     lines[:] = typeset(lines)
     if name in PARENTS:
         lines += ["", *inherited(obj, *PARENTS[name])]

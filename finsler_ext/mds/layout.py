@@ -266,10 +266,11 @@ def finsler_smacof(
     D : whatever `finsler_ext.read_directed` reads
         D[i, j] is the dissimilarity from i to j; nan, inf or absent pairs get weight 0. float32
         stays float32 and takes half the memory and time.
-    n_components, omega_norm, n_init, max_iter, eps, missing, scaling, skew_weight, random_state,
-    n_jobs, verbose
-        As in `finsler_ext.FinslerMDS`; here unknown pairs are left out and the stress is plain by
-        default. omega_norm=0 is SMACOF on (D + Dᵀ)/2.
+    n_components, omega_norm, n_init, max_iter, eps, missing, scaling, skew_weight
+        As in `finsler_ext.FinslerMDS`, but by default unknown pairs are left out and λ is 1.
+        omega_norm=0 is SMACOF on (D + Dᵀ)/2.
+    random_state, n_jobs, verbose
+        As in `finsler_ext.FinslerMDS`.
     weights : array of shape (n, n) or "adjacent", optional
         w_ij may differ from w_ji; then steps are shorter. "adjacent" as in `FinslerMDS.fit`.
     init : {"finsler", "isomap", "random"} or array of m or m − 1 columns, default="finsler"
@@ -316,12 +317,13 @@ def finsler_mds_gd(
     """Embed directed dissimilarities by gradient descent of the directed stress.
 
     Minimises the same stress as `finsler_smacof`, with any weights, by Adam with cosine
-    annealing. Nothing keeps its stress from rising on the way; prefer `finsler_smacof`.
+    annealing. Its stress may rise on the way; prefer `finsler_smacof`.
 
     Parameters
     ----------
-    D, n_components, omega_norm, init, n_init, missing, scaling, skew_weight, random_state, n_jobs,
-    verbose
+    D, n_components, omega_norm, init, n_init, missing, scaling, skew_weight
+        As in `finsler_smacof`.
+    random_state, n_jobs, verbose
         As in `finsler_smacof`.
     weights : array of shape (n, n), optional
         w_ij need not equal w_ji.
