@@ -1,29 +1,170 @@
-"""+, * and −: fitted models of the same samples combined into one, direction kept."""
+"""Set operations on membership graphs: intersection with a target; +, * and − of fitted models.
+
+umap-learn ends each of them with a fuzzy union of the graph and its transpose. Here the rows are
+brought back to full local connectivity and keep their direction.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
+from umap import distances as umap_distances
 from umap.umap_ import (
+    fast_metric_intersection,
     general_simplicial_set_intersection,
     general_simplicial_set_union,
     reset_local_metrics,
 )
 
-from finsler_ext.umap.graph import locally_connected
-from finsler_ext.umap.memberships import fuzzy_union
+from finsler_ext.neighbors.exact import exact_neighbors
+from finsler_ext.neighbors.nndescent import approximate_neighbors
+from finsler_ext.scales import umap_scales
+from finsler_ext.umap.memberships import directed_memberships, fuzzy_union
+from finsler_ext.validation import readable
 
-# umap-learn combines with equal weight.
+# umap-learn's figures.
+UNKNOWN_LABEL = -1
+UNKNOWN_DISTANCE = 1.0
+# A target weight of 1 trusts the labels alone; umap-learn's stand-in for infinity.
+FAR = 1.0e12
+# umap-learn compares all pairs of targets below this size and searches approximately from it on.
+EXACT_BELOW = 4096
+# umap-learn combines models with equal weight.
 EQUAL_WEIGHT = 0.5
 
 
-def combined_graph(left, right, operation: str) -> scipy.sparse.csr_matrix:
-    """umap-learn's union, intersection or difference of two membership graphs.
+def supervised(model, graph, n_neighbors: int, rows) -> scipy.sparse.csr_matrix:
+    """The graph of the `Rows` of a fit, intersected with that of their target."""
+    y, finite = rows.y, rows.ensure_all_finite
+    if model.target_metric == "string":
+        y = np.asarray(y)
+    elif model.target_metric == "categorical":
+        y = categories(y, finite)
+    else:
+        y = check_array(readable(y, "y"), ensure_2d=False, ensure_all_finite=finite, dtype=None)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.ravel()
+    n = model._raw_data.shape[0]
+    if len(y) != n:
+        raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
+    given = model.target_n_neighbors
+    return scipy.sparse.csr_matrix(
+        intersect_with_target(
+            graph,
+            y if rows.distinct is None else y[rows.distinct],
+            target_metric=model.target_metric,
+            target_metric_kwds=model._target_metric_kwds,
+            target_weight=model.target_weight,
+            target_n_neighbors=n_neighbors if given == -1 else given,
+            symmetric=model.affinity != "directed",
+            random_state=rows.random_state,
+            n_threads=model._n_threads if model.random_state is None else 1,
+        )
+    )
 
-    umap-learn ends each of them with a fuzzy union of the graph and its transpose. Here the
-    rows are brought back to full local connectivity and keep their direction.
+
+def intersect_with_target(
+    graph,
+    y,
+    *,
+    target_metric="categorical",
+    target_metric_kwds=None,
+    target_weight: float = 0.5,
+    target_n_neighbors: int = 15,
+    symmetric: bool = False,
+    random_state=None,
+    n_threads: int = 1,
+) -> scipy.sparse.csr_array:
+    """Weaken edges between points whose targets differ.
+
+    The parameters are those of umap.UMAP; ``symmetric`` says whether the graph was symmetric
+    before and is to be afterwards.
     """
+    scale = 2.5 / (1.0 - target_weight) if target_weight < 1.0 else FAR
+    edges = scipy.sparse.coo_array(graph, copy=True)
+    source, target = edges.coords
+    if target_metric == "categorical":
+        unknown = (y[source] == UNKNOWN_LABEL) | (y[target] == UNKNOWN_LABEL)
+        apart = np.where(unknown, UNKNOWN_DISTANCE, np.where(y[source] != y[target], scale, 0.0))
+        edges.data *= np.exp(-apart).astype(edges.data.dtype)
+    elif target_metric in umap_distances.DISCRETE_METRICS:
+        kwds = tuple(umap_distances.get_discrete_params(y, target_metric).values())
+        metric = umap_distances.named_distances[target_metric]
+        fast_metric_intersection(source, target, edges.data, y, metric, kwds, scale)
+    else:
+        y = np.ascontiguousarray(y if y.ndim > 1 else y[:, None], dtype=np.float32)
+        k, kwds = min(target_n_neighbors, len(y)), target_metric_kwds
+        if len(y) < EXACT_BELOW:
+            neighbors = exact_neighbors(y, k, metric=target_metric, metric_kwds=kwds)
+        else:
+            search = {"random_state": random_state, "n_threads": n_threads}
+            neighbors = approximate_neighbors(
+                y, k, metric=target_metric, metric_kwds=kwds, **search
+            )
+        sigma, rho = umap_scales(neighbors.distances, n_threads=n_threads)
+        of_target = scipy.sparse.csr_matrix(directed_memberships(neighbors, sigma, rho))
+        edges = general_simplicial_set_intersection(
+            scipy.sparse.csr_matrix(graph), of_target, target_weight
+        )
+    result = scipy.sparse.csr_array(edges)
+    if not np.isfinite(result.data).all():
+        raise ValueError(
+            f"target_metric={target_metric!r} gives no finite distances for this y; choose another "
+            "target_metric."
+        )
+    result.eliminate_zeros()
+    result = locally_connected(result)
+    return fuzzy_union(result) if symmetric else result
+
+
+def categories(y, ensure_all_finite=True) -> np.ndarray:
+    """Classes for comparison; what is missing (None, masked, pandas' NA) is unknown, as −1 is.
+
+    NaN in numbers is refused, unless ``ensure_all_finite`` allows it: then it is unknown.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        masked, y = np.ma.getmaskarray(y), y.data.astype(object)
+        y[masked] = None
+    y = np.asarray(y)
+    if y.ndim > 1 and y.shape[-1] != 1:
+        raise ValueError(
+            f"y must have one class per row, got shape {y.shape}. For several targets choose a "
+            "target_metric such as 'euclidean'."
+        )
+    y = y.ravel()
+    if y.dtype.kind != "O":
+        if ensure_all_finite is True or y.dtype.kind != "f":
+            return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=ensure_all_finite)
+        return np.where(np.isnan(y), UNKNOWN_LABEL, y)
+    unknown = np.array([_is_missing(value) for value in y], dtype=bool)
+    codes = np.full(len(y), UNKNOWN_LABEL)
+    number: dict = {}
+    for place in np.flatnonzero(~unknown):
+        value = y[place]
+        same = isinstance(value, (int, float, np.number)) and value == UNKNOWN_LABEL
+        codes[place] = UNKNOWN_LABEL if same else number.setdefault(value, len(number))
+    return codes
+
+
+def _is_missing(value) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def locally_connected(graph: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Scale every row to a largest membership of 1."""
+    largest = graph.max(axis=1).toarray().ravel()
+    graph.data /= np.repeat(np.where(largest > 0, largest, 1.0), np.diff(graph.indptr)).astype(
+        graph.data.dtype
+    )
+    return graph
+
+
+def combined_graph(left, right, operation: str) -> scipy.sparse.csr_matrix:
+    """umap-learn's union, intersection or difference of two membership graphs."""
     for model in (left, right):
         if not isinstance(model, type(left)) or not isinstance(left, type(model)):
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +14,13 @@ from umap import UMAP
 from umap.utils import ts
 
 from finsler_ext._threads import one_blas_thread, plain_interrupt, resolve_n_jobs
-from finsler_ext.asymmetry import NONE, Asymmetry, SkewFidelity, gradient_share
+from finsler_ext.asymmetry import (
+    NONE,
+    Asymmetry,
+    SkewFidelity,
+    affinity_lengths,
+    gradient_share,
+)
 from finsler_ext.base import (
     ALL,
     FinslerEstimator,
@@ -21,6 +28,8 @@ from finsler_ext.base import (
     is_collection,
     transform_collection,
 )
+from finsler_ext.directed.data import DirectedData
+from finsler_ext.directed.digraph import edge_strengths
 from finsler_ext.directed.read import as_matrix, named_output
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry import check_drift_parameter
@@ -32,14 +41,8 @@ from finsler_ext.height.pins import keep_pins, read_pins
 from finsler_ext.io import SaveMixin
 from finsler_ext.neighbors.transform import training_rows
 from finsler_ext.schema import saved
-from finsler_ext.umap.combine import combined_graph, combined_parameters
-from finsler_ext.umap.graph import (
-    asymmetry_of,
-    build_graph,
-    find_neighbors,
-    measured_by,
-    supervised,
-)
+from finsler_ext.umap.combine import combined_graph, combined_parameters, supervised
+from finsler_ext.umap.graph import build_graph, find_neighbors, neighbor_distances
 from finsler_ext.umap.kernels import UmapDescent
 from finsler_ext.umap.layout import Layouts, Rows, UmapLayout
 from finsler_ext.umap.parameters import (
@@ -284,6 +287,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         self._fit(X, y=y, ensure_all_finite=ensure_all_finite, callback=callback, pinned=pinned)
         return self
 
+    # The steps of a fit, in the order in which `FinslerEstimator` takes them.
+
     def _validate(self, X, *, y, ensure_all_finite, callback, pinned=None) -> Rows:
         self.omega_norm_ = check_drift_parameter(self.omega_norm, self._space())
         data = as_matrix(X, precomputed=self.metric == "precomputed")
@@ -295,13 +300,128 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         self._n_threads = resolve_n_jobs(self.n_jobs)
         given = self.local_scale
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
-        random_state = check_random_state(self.random_state)
-        rows = Rows(X, self.init, random_state, y, ensure_all_finite, callback)
         pins = read_pins(pinned, X.shape[0], self.n_components, self.node_names_)
         if pins is not None and self.unique:
             raise ValueError("pinned cannot be combined with unique=True.")
         self.pinned_ = pins
-        return rows._replace(strengths=data.strengths, pins=pins)
+        random_state, strengths = check_random_state(self.random_state), data.strengths
+        return Rows(X, self.init, random_state, y, ensure_all_finite, callback, pins, strengths)
+
+    def _construct(self, rows: Rows) -> Rows | None:
+        """Neighbours and graph of checked data."""
+        rows = self._distinct(rows)
+        if rows.X.shape[0] == 1:
+            self._fit_one_point()
+            return None
+        self._say("Finding directed neighbours")
+        with one_blas_thread():
+            search = find_neighbors(self, rows.X, rows.random_state, rows.strengths)
+        graph = build_graph(self, rows.X, search)
+        self._supervised = rows.y is not None
+        if self._supervised:
+            matrix = supervised(self, graph.matrix, search.n_neighbors, rows)
+            graph = replace(graph, matrix=matrix)
+        self.__dict__.update(graph.attributes())
+        directed = self._directed_distances
+        self.gradient_share_ = gradient_share(search.distances) if directed else float("nan")
+        if self.transform_mode == "embedding":
+            return rows
+        self._n_features_out = self.graph_.shape[1]
+        return None
+
+    def _asymmetry(self, rows: Rows) -> Asymmetry:
+        if self._directed_distances:
+            strengths = None if self._digraph is None else edge_strengths(self._digraph)
+            distances = rows.X if self._skew_distances is None else self._skew_distances
+            return Asymmetry.of_distances(distances, strengths=strengths)
+        if self._asymmetric_metric:
+            strengths = self.graph_ if self.affinity == "directed" else None
+            distances = affinity_lengths(self.graph_)
+            if rows.X is not None:
+                distances = neighbor_distances(self._knn_indices, self._knn_dists)
+            return Asymmetry.of_distances(distances, strengths=strengths)
+        given = self._given_scale is not None
+        return Asymmetry.of_scale(self.graph_, self.local_scale_, given=given)
+
+    def _measured(self, rows: Rows):
+        if rows.X is None:
+            return "the graph was made of others"
+        if self._directed_distances:
+            return DirectedData(rows.X, strengths=rows.strengths)
+        if self._asymmetric_metric:
+            return "a directed metric of rows leaves nothing to randomise"
+        if (self._knn_indices[:, 0] != np.arange(len(self._knn_indices))).any():
+            return "a point is not the first among its neighbours"
+        return self._knn_indices[:, 1:], self._knn_dists[:, 1:]
+
+    def _start(self, rows: Rows):
+        self._say(f"Embedding in a {self._space().name.capitalize()} space")
+        return Layouts(self, rows)
+
+    def _lay_out(self, rows: Rows, lay_out: Layouts) -> UmapLayout:
+        if self.omega_norm_ is not None:
+            return lay_out(self.omega_norm_, rows.callback)
+        found: dict[float, UmapLayout] = {}
+
+        def embed(omega_norm):
+            found[omega_norm] = lay_out(omega_norm)
+            return found[omega_norm].embeddings[-1]
+
+        near = self._knn_indices[:, 1:]
+        chosen = self._chosen_drift(self.graph_, lay_out.before_drift, embed, near)
+        if rows.callback is None and chosen in found:
+            return found[chosen]
+        return lay_out(chosen, rows.callback)
+
+    def _score(self, rows: Rows, layout: UmapLayout) -> None:
+        """Take over the layout, and say how much of the asymmetry the height carries."""
+        embeddings, self.height_, self.loss_, self.islands_ = layout
+        embedding = embeddings[-1]
+        if rows.inverse is not None:
+            embeddings = [e[rows.inverse] for e in embeddings]
+            self.potential_ = self.potential_[rows.inverse]
+            self.potential_component_ = self.potential_component_[rows.inverse]
+        if self._n_epochs_list is not None:
+            self.embedding_list_ = embeddings
+        self.embedding_ = embeddings[-1]
+        self._n_features_out = self.embedding_.shape[1]
+        words = f"The last column is the height, {self.height_}"
+        if self.omega_norm_ == 0:
+            words = "All columns are map columns"
+        elif self.n_components == 2:
+            words = "One of the two columns is the height"
+        self._judge(embedding, words, symmetric=self.affinity != "directed")
+
+    def _distinct(self, rows: Rows) -> Rows:
+        """With unique=True, one of each group of equal rows."""
+        if not self.unique:
+            return rows
+        X, init = rows.X, rows.init
+        first = training_rows(X, X)
+        first = np.where(first < 0, np.arange(len(first)), first)  # nan equals nothing
+        kept, inverse = np.unique(first, return_inverse=True)
+        self._unique_rows_, self._unique_inverse_ = kept, inverse
+        self._say(f"unique: {X.shape[0]} rows reduced to {len(kept)}")
+        init = init[kept] if isinstance(init, np.ndarray) else init
+        return rows._replace(X=X[kept], init=init, distinct=kept, inverse=inverse)
+
+    def _fit_one_point(self) -> None:
+        n = self._raw_data.shape[0]
+        zero = np.zeros((n, self.n_components), dtype=np.float32)
+        self.embedding_ = keep_pins(zero, self.pinned_)
+        self.graph_ = scipy.sparse.csr_matrix((1, 1), dtype=np.float32)
+        self.local_scale_ = np.full(1, np.nan)
+        self.asymmetry_ = Asymmetry.none()
+        self.skew_fidelity_ = SkewFidelity.undefined("there is only one point")
+        self.evidence_, self._height_error, self._held_out_pairs = Evidence(NONE), None, None
+        self.density_height_ = self.gradient_share_ = float("nan")
+        self.potential_, self.potential_component_ = np.full(n, np.nan), np.full(n, -1)
+        self.height_, self.islands_ = FREE, NO_DRIFT
+        self._supervised = False
+        if self.omega_norm_ is None:
+            self.omega_norm_ = 0.0
+            self.drift_choice_ = DriftChoice(0.0, "there is only one point")
+        self._n_features_out = self.n_components
 
     def fit_transform(self, X, y=None, ensure_all_finite=True, *, callback=None, pinned=None):
         """Fit and return the embedding, or the graph if ``transform_mode="graph"``."""
@@ -436,112 +556,6 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         result.gradient_share_ = float("nan")
         result._embed(Rows(None, result.init, check_random_state(seed)))
         return result
-
-    def _construct(self, rows: Rows) -> Rows | None:
-        """Neighbours and graph of checked data."""
-        rows = self._distinct(rows)
-        X = rows.X
-        if X.shape[0] == 1:
-            self._fit_one_point()
-            return None
-        self._say("Finding directed neighbours")
-        with one_blas_thread():
-            search = find_neighbors(self, X, rows.random_state, rows.strengths)
-        graph = supervised(
-            self,
-            build_graph(self, X, search),
-            rows.y,
-            rows.distinct,
-            rows.random_state,
-            rows.ensure_all_finite,
-        )
-        self.__dict__.update(graph.attributes())
-        self._supervised = rows.y is not None
-        directed = self._directed_distances
-        self.gradient_share_ = gradient_share(search.distances) if directed else float("nan")
-        if self.transform_mode == "embedding":
-            return rows
-        self._n_features_out = self.graph_.shape[1]
-        return None
-
-    def _asymmetry(self, rows: Rows) -> Asymmetry:
-        return asymmetry_of(self, rows.X)
-
-    def _measured(self, rows: Rows):
-        return measured_by(self, rows.X, rows.strengths)
-
-    def _start(self, rows: Rows):
-        self._say(f"Embedding in a {self._space().name.capitalize()} space")
-        return Layouts(self, rows)
-
-    def _lay_out(self, rows: Rows, lay_out: Layouts) -> UmapLayout:
-        if self.omega_norm_ is not None:
-            return lay_out(self.omega_norm_, rows.callback)
-        found: dict[float, UmapLayout] = {}
-
-        def embed(omega_norm):
-            found[omega_norm] = lay_out(omega_norm)
-            return found[omega_norm].embeddings[-1]
-
-        near = self._knn_indices[:, 1:]
-        chosen = self._chosen_drift(self.graph_, lay_out.before_drift, embed, near)
-        if rows.callback is None and chosen in found:
-            return found[chosen]
-        return lay_out(chosen, rows.callback)
-
-    def _distinct(self, given: Rows) -> Rows:
-        """With unique=True, one of each group of equal rows."""
-        X, init = given.X, given.init
-        if not self.unique:
-            return given
-        first = training_rows(X, X)
-        first = np.where(first < 0, np.arange(len(first)), first)  # nan equals nothing
-        rows, inverse = np.unique(first, return_inverse=True)
-        self._unique_rows_ = rows
-        self._unique_inverse_ = inverse
-        self._say(f"unique: {X.shape[0]} rows reduced to {len(rows)}")
-        init = init[rows] if isinstance(init, np.ndarray) else init
-        return given._replace(X=X[rows], init=init, distinct=rows, inverse=inverse)
-
-    def _fit_one_point(self) -> None:
-        n = self._raw_data.shape[0]
-        zero = np.zeros((n, self.n_components), dtype=np.float32)
-        self.embedding_ = keep_pins(zero, self.pinned_)
-        self.graph_ = scipy.sparse.csr_matrix((1, 1), dtype=np.float32)
-        self.local_scale_ = np.full(1, np.nan)
-        self.asymmetry_ = Asymmetry.none()
-        self.skew_fidelity_ = SkewFidelity.undefined("there is only one point")
-        self.evidence_, self._height_error, self._held_out_pairs = Evidence(NONE), None, None
-        self.density_height_ = self.gradient_share_ = float("nan")
-        self.potential_, self.potential_component_ = np.full(n, np.nan), np.full(n, -1)
-        self.height_, self.islands_ = FREE, NO_DRIFT
-        self._supervised = False
-        if self.omega_norm_ is None:
-            self.omega_norm_ = 0.0
-            self.drift_choice_ = DriftChoice(0.0, "there is only one point")
-        self._n_features_out = self.n_components
-
-    def _score(self, rows: Rows, layout: UmapLayout) -> None:
-        """Take over the layout, and say how much of the asymmetry the height carries."""
-        embeddings, self.height_, self.loss_, self.islands_ = layout
-        embedding = embeddings[-1]
-        if rows.inverse is not None:
-            embeddings = [e[rows.inverse] for e in embeddings]
-            self.potential_ = self.potential_[rows.inverse]
-            self.potential_component_ = self.potential_component_[rows.inverse]
-        if self._n_epochs_list is not None:
-            self.embedding_list_ = embeddings
-        self.embedding_ = embeddings[-1]
-        self._n_features_out = self.embedding_.shape[1]
-        symmetric = self.affinity != "directed"
-        self._judge(embedding, self._columns_in_words(), symmetric=symmetric)
-
-    def _columns_in_words(self) -> str:
-        if self.omega_norm_ == 0:
-            return "All columns are map columns"
-        if self.n_components == 2:
-            return "One of the two columns is the height"
-        return f"The last column is the height, {self.height_}"
 
     def _say(self, message: str) -> None:
         if self.verbose:

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_array
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import Asymmetry, affinity_lengths, is_directed
-from finsler_ext.directed.data import DirectedData
+from finsler_ext.asymmetry import is_directed
 from finsler_ext.directed.digraph import (
     Edges,
     digraph_edges,
     digraph_scales,
-    edge_strengths,
     is_digraph,
     with_ways_back,
 )
@@ -28,23 +25,15 @@ from finsler_ext.neighbors import (
     kmeans_graph,  # noqa: F401  (a model file may hold its index)
     make_index,
 )
-from finsler_ext.neighbors.exact import (
-    EUCLIDEAN,
-    ExactIndex,
-    exact_neighbors,
-    is_asymmetric,
-    sampled_recall,
-)
+from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex, is_asymmetric, sampled_recall
 from finsler_ext.neighbors.geodesics import geodesic_neighbors, metric_between
-from finsler_ext.neighbors.nndescent import approximate_neighbors, as_index
+from finsler_ext.neighbors.nndescent import as_index
 from finsler_ext.neighbors.precomputed import distances_between, precomputed_neighbors
 from finsler_ext.neighbors.search import DirectedNeighbors, SearchSettings, with_self_first
 from finsler_ext.scales import mean_distance, mean_neighbor_distance, relative_scale, umap_scales
 from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
-from finsler_ext.validation import UNITLESS, readable
+from finsler_ext.validation import UNITLESS
 
-# umap-learn compares all pairs of targets below this size and searches approximately from it on.
-EXACT_BELOW = 4096
 # An asymmetric callable metric is compared on all pairs up to this size.
 ASYMMETRIC_BELOW = 20_000
 
@@ -293,73 +282,12 @@ def _within_reach(edges: Edges, limit: float) -> Edges:
     return Edges(source[near], target[near], length[near], n, strength)
 
 
-def supervised(model, graph: DirectedGraph, y, rows, random_state, ensure_all_finite):
-    """The graph, intersected with that of a target y of all rows, of which ``rows`` were kept."""
-    if y is None:
-        return graph
-    if model.target_metric == "string":
-        y = np.asarray(y)
-    elif model.target_metric == "categorical":
-        y = categories(y, ensure_all_finite)
-    else:
-        y = readable(y, "y")
-        y = check_array(y, ensure_2d=False, ensure_all_finite=ensure_all_finite, dtype=None)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y.ravel()
-    n = model._raw_data.shape[0]
-    if len(y) != n:
-        raise ValueError(f"Length of x = {n}, length of y = {len(y)}, while it must be equal.")
-    given = model.target_n_neighbors
-    matrix = intersect_with_target(
-        graph.matrix,
-        y if rows is None else y[rows],
-        target_metric=model.target_metric,
-        target_metric_kwds=model._target_metric_kwds,
-        target_weight=model.target_weight,
-        target_n_neighbors=graph.search.n_neighbors if given == -1 else given,
-        exact_below=EXACT_BELOW,
-        symmetric=model.affinity != "directed",
-        random_state=random_state,
-        n_threads=model._n_threads if model.random_state is None else 1,
-    )
-    return replace(graph, matrix=scipy.sparse.csr_matrix(matrix))
-
-
-def asymmetry_of(model, X) -> Asymmetry:
-    """What the height of a model with a graph is to show."""
-    if model._directed_distances:
-        strengths = None if model._digraph is None else edge_strengths(model._digraph)
-        distances = X if model._skew_distances is None else model._skew_distances
-        return Asymmetry.of_distances(distances, strengths=strengths)
-    if model._asymmetric_metric:
-        strengths = model.graph_ if model.affinity == "directed" else None
-        distances = _neighbor_distances(model) if X is not None else affinity_lengths(model.graph_)
-        return Asymmetry.of_distances(distances, strengths=strengths)
-    given = model._given_scale is not None
-    return Asymmetry.of_scale(model.graph_, model.local_scale_, given=given)
-
-
-def measured_by(model, X, strengths=None):
-    """What the asymmetry of a model with a graph was measured on."""
-    if X is None:
-        return "the graph was made of others"
-    if model._directed_distances:
-        return DirectedData(X, strengths=strengths)
-    if model._asymmetric_metric:
-        return "a directed metric of rows leaves nothing to randomise"
-    own = model._knn_indices[:, 0] == np.arange(len(model._knn_indices))
-    if not own.all():
-        return "a point is not the first among its neighbours"
-    return model._knn_indices[:, 1:], model._knn_dists[:, 1:]
-
-
-def _neighbor_distances(model) -> scipy.sparse.csr_array:
-    """Directed distances on the neighbour edges, rows being sources."""
-    row, column = np.nonzero(model._knn_indices >= 0)
-    target = model._knn_indices[row, column]
+def neighbor_distances(indices, distances) -> scipy.sparse.csr_array:
+    """Distances on the edges to neighbours, rows being sources."""
+    row, column = np.nonzero(indices >= 0)
+    target, n = indices[row, column], len(indices)
     off = target != row
-    edges = (model._knn_dists[row, column][off], (row[off], target[off]))
-    n = len(model._knn_indices)
+    edges = distances[row, column][off], (row[off], target[off])
     return scipy.sparse.csr_array(scipy.sparse.coo_array(edges, shape=(n, n)))
 
 
@@ -368,147 +296,3 @@ def isolated(graph) -> np.ndarray:
     out = np.asarray(graph.sum(axis=1)).ravel()
     into = np.asarray(graph.sum(axis=0)).ravel()
     return (out == 0) & (into == 0)
-
-
-# Supervised memberships: umap-learn's intersection with a target, without the averaging.
-#
-# umap-learn ends each intersection with a fuzzy union of the graph and its transpose. Here the
-# rows are brought back to full local connectivity and keep their direction.
-
-# umap-learn's figures.
-UNKNOWN_LABEL = -1
-UNKNOWN_DISTANCE = 1.0
-# A target weight of 1 trusts the labels alone; umap-learn's stand-in for infinity.
-FAR = 1.0e12
-
-
-def intersect_with_target(
-    graph,
-    y,
-    *,
-    target_metric="categorical",
-    target_metric_kwds=None,
-    target_weight: float = 0.5,
-    target_n_neighbors: int = 15,
-    exact_below: int,
-    symmetric: bool = False,
-    random_state=None,
-    n_threads: int = 1,
-) -> scipy.sparse.csr_array:
-    """Weaken edges between points whose targets differ.
-
-    The parameters are those of umap.UMAP; ``symmetric`` says whether the graph was symmetric
-    before and is to be afterwards.
-    """
-    from umap import distances as umap_distances
-
-    scale = 2.5 / (1.0 - target_weight) if target_weight < 1.0 else FAR
-    edges = scipy.sparse.coo_array(graph, copy=True)
-    source, target = edges.coords
-    if target_metric == "categorical":
-        unknown = (y[source] == UNKNOWN_LABEL) | (y[target] == UNKNOWN_LABEL)
-        apart = np.where(unknown, UNKNOWN_DISTANCE, np.where(y[source] != y[target], scale, 0.0))
-        edges.data *= np.exp(-apart).astype(edges.data.dtype)
-    elif target_metric in umap_distances.DISCRETE_METRICS:
-        from umap.umap_ import fast_metric_intersection
-
-        kwds = umap_distances.get_discrete_params(y, target_metric)
-        fast_metric_intersection(
-            source,
-            target,
-            edges.data,
-            y,
-            umap_distances.named_distances[target_metric],
-            tuple(kwds.values()),
-            scale,
-        )
-    else:
-        edges = _continuous(
-            graph,
-            y if y.ndim > 1 else y[:, None],
-            target_metric,
-            target_metric_kwds,
-            target_weight,
-            target_n_neighbors,
-            exact_below,
-            random_state,
-            n_threads,
-        )
-    result = scipy.sparse.csr_array(edges)
-    if not np.isfinite(result.data).all():
-        raise ValueError(
-            f"target_metric={target_metric!r} gives no finite distances for this y; choose another "
-            "target_metric."
-        )
-    result.eliminate_zeros()
-    result = locally_connected(result)
-    return fuzzy_union(result) if symmetric else result
-
-
-def categories(y, ensure_all_finite=True) -> np.ndarray:
-    """Classes for comparison; what is missing (None, masked, pandas' NA) is unknown, as −1 is.
-
-    NaN in numbers is refused, unless ``ensure_all_finite`` allows it: then it is unknown.
-    """
-    if isinstance(y, np.ma.MaskedArray):
-        masked, y = np.ma.getmaskarray(y), y.data.astype(object)
-        y[masked] = None
-    y = np.asarray(y)
-    if y.ndim > 1 and y.shape[-1] != 1:
-        raise ValueError(
-            f"y must have one class per row, got shape {y.shape}. For several targets choose a "
-            "target_metric such as 'euclidean'."
-        )
-    y = y.ravel()
-    if y.dtype.kind != "O":
-        if ensure_all_finite is True or y.dtype.kind != "f":
-            return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=ensure_all_finite)
-        return np.where(np.isnan(y), UNKNOWN_LABEL, y)
-    unknown = np.array([_is_missing(value) for value in y], dtype=bool)
-    codes = np.full(len(y), UNKNOWN_LABEL)
-    number: dict = {}
-    for place in np.flatnonzero(~unknown):
-        value = y[place]
-        same = isinstance(value, (int, float, np.number)) and value == UNKNOWN_LABEL
-        codes[place] = UNKNOWN_LABEL if same else number.setdefault(value, len(number))
-    return codes
-
-
-def _is_missing(value) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
-
-
-def _continuous(
-    graph, y, metric, metric_kwds, weight, n_neighbors, exact_below, random_state, n_threads
-):
-    from umap.umap_ import general_simplicial_set_intersection
-
-    y = np.ascontiguousarray(y, dtype=np.float32)
-    k = min(n_neighbors, len(y))
-    if len(y) < exact_below:
-        neighbors = exact_neighbors(y, k, metric=metric, metric_kwds=metric_kwds)
-    else:
-        neighbors = approximate_neighbors(
-            y,
-            k,
-            metric=metric,
-            metric_kwds=metric_kwds,
-            random_state=random_state,
-            n_threads=n_threads,
-        )
-    sigma, rho = umap_scales(neighbors.distances, n_threads=n_threads)
-    target_graph = directed_memberships(neighbors, sigma, rho)
-    return general_simplicial_set_intersection(
-        scipy.sparse.csr_matrix(graph), scipy.sparse.csr_matrix(target_graph), weight
-    )
-
-
-def locally_connected(graph: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Scale every row to a largest membership of 1."""
-    largest = graph.max(axis=1).toarray().ravel()
-    graph.data /= np.repeat(np.where(largest > 0, largest, 1.0), np.diff(graph.indptr)).astype(
-        graph.data.dtype
-    )
-    return graph

@@ -53,18 +53,25 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
         incoming = _checked_incoming(model, X, incoming)
     if local_scale is not None:
         local_scale = _new_scale(model, local_scale, X.shape[0])
-    training, fixed = _training(model)
+    distinct = model._unique_rows_ if model.unique else slice(None)
+    training = model._raw_data[distinct]
     known = training_rows(X, training)
     if incoming is not None:  # the same point in both directions
         back = scipy.sparse.csr_matrix(training.T) if scipy.sparse.issparse(X) else training.T
         known[training_rows(incoming, back) != known] = -1
     new = np.flatnonzero(known < 0)
+    if new.size:
+        scale = None
+        if model._given_scale is not None:
+            scale = _new_scale(model, local_scale, X.shape[0])[new]
+        into_new = None if incoming is None else incoming[new]
+        found, out, into = _edges(model, X[new], training, scale, into_new)
     if model.transform_mode == "graph":
-        return _new_graph(model, X, known, new, training, local_scale, incoming)
+        return _new_graph(model, known, (found.indices, out) if new.size else None)
+    fixed = model.embedding_[distinct]
     embedding = np.empty((X.shape[0], model.n_components), dtype=np.float32)
     embedding[known >= 0] = fixed[known[known >= 0]]
     if new.size:
-        found, out, into = _edges(model, X, new, training, local_scale, incoming)
         embedding[new] = place_points(
             fixed,
             found.indices,
@@ -73,10 +80,10 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
             loss_shape(model),
             omega_norm=model.omega_norm_,
             n_epochs=_epochs(model),
-            seed=_seed(model.transform_seed),
+            seed=int(check_random_state(model.transform_seed).randint(np.iinfo(np.int32).max)),
             learning_rate=model.learning_rate * RATE_SHARE,
             n_threads=model._n_threads,
-            height=_new_heights(model, new, fixed, found, out, into, local_scale),
+            height=_new_heights(model, fixed, found, out, into, scale),
             height_share=height_share(model.height_, model.omega_norm_),
         )
         lost = np.isnan(embedding[new]).any(axis=1)
@@ -88,7 +95,7 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
     return embedding
 
 
-def _new_heights(model, new, fixed, found, out, into, local_scale) -> np.ndarray | None:
+def _new_heights(model, fixed, found, out, into, given_scale) -> np.ndarray | None:
     """Heights by the law of the fit, h = β φ + constant, with φ of the extended data.
 
     None where there is no law: they start from the mean of the neighbours then.
@@ -107,8 +114,7 @@ def _new_heights(model, new, fixed, found, out, into, local_scale) -> np.ndarray
             scale = _row_sums(np.where(known, found.outgoing, 0.0)) / known.sum(axis=1)
             if model.metric not in UNITLESS:
                 scale = np.ldexp(scale, model._as_fitted.exponent)
-            if model._given_scale is not None:
-                scale = _new_scale(model, local_scale, len(local_scale))[new]
+            scale = scale if given_scale is None else given_scale
             rise = np.log(scale)[:, None] - potential
         elif model._digraph is not None or model._asymmetric_metric:
             rise = ((_row_sums(out) - _row_sums(into)) / total)[:, None]
@@ -125,7 +131,7 @@ def _row_sums(values) -> np.ndarray:
 
 def check_own_data(model, method: str) -> None:
     """Combined models have no data, and the map plane of a model has lost the height."""
-    if getattr(model, "_raw_data", None) is None:
+    if model._raw_data is None:
         raise ValueError(
             f"{method}: a model made by +, * or - has no data of its own. Use the models it was "
             "made from."
@@ -194,37 +200,28 @@ def _present_map(model, positions, random_state):
     return start
 
 
-def _training(model):
-    """Distinct training rows in the order of the graph, and their places."""
-    rows = model._unique_rows_ if model.unique else slice(None)
-    fixed = model.embedding_[rows] if model.transform_mode == "embedding" else None
-    return model._raw_data[rows], fixed
-
-
-def _new_graph(model, X, known, new, training, local_scale, incoming):
-    shape = (X.shape[0], training.shape[0])
-    row, column = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    value = np.empty(0, dtype=np.float32)
-    if new.size:
-        found, out, _ = _edges(model, X, new, training, local_scale, incoming)
-        here, place = np.nonzero(out > 0)
-        row, column, value = new[here], found.indices[here, place], out[here, place]
+def _new_graph(model, known, edges) -> scipy.sparse.csr_matrix:
+    """Memberships of ``known`` rows as they are, and of the others by indices and weights."""
     old = np.flatnonzero(known >= 0)
     copied = scipy.sparse.coo_matrix(model.graph_[known[old]])
-    row = np.concatenate([row, old[copied.row]])
-    column = np.concatenate([column, copied.col])
-    value = np.concatenate([value, copied.data])
+    row, column, value = old[copied.row], copied.col, copied.data
+    if edges is not None:
+        indices, weight = edges
+        here, place = np.nonzero(weight > 0)
+        row = np.concatenate([np.flatnonzero(known < 0)[here], row])
+        column = np.concatenate([indices[here, place], column])
+        value = np.concatenate([weight[here, place], value])
+    shape = (len(known), model.graph_.shape[1])
     return scipy.sparse.csr_matrix((value, (row, column)), shape=shape)
 
 
-def _edges(model, X, new, training, local_scale, incoming):
+def _edges(model, rows, training, given_scale, incoming):
     """Neighbours of the new rows, and memberships to and from them."""
-    n = training.shape[0]
-    if n < 2:
+    if training.shape[0] < 2:
         raise ValueError("transform needs a model that was fitted to more than one point.")
-    found = _find(model, X[new], training, None if incoming is None else incoming[new])
+    found = _find(model, rows, training, incoming)
     cut = found.outgoing >= model._disconnection_distance
-    digraph = getattr(model, "_digraph", None) is not None
+    digraph = model._digraph is not None
     if digraph:  # where there is an edge from a training point only, none is to be cut
         cut &= np.isfinite(found.outgoing)
     found.indices[cut], found.outgoing[cut], found.incoming[cut] = -1, np.inf, np.inf
@@ -234,8 +231,6 @@ def _edges(model, X, new, training, local_scale, incoming):
         found = extended_new_neighbors(
             found, model._geodesic.indices, model._geodesic.distances, target_k - 1
         )
-    # As in fit, a point is its own first neighbour.
-    own = np.zeros((new.size, 1))
     if digraph:
         scales = new_scales(
             found,
@@ -244,6 +239,7 @@ def _edges(model, X, new, training, local_scale, incoming):
             n_threads=model._n_threads,
         )
     else:
+        own = np.zeros((len(found.outgoing), 1))  # as in fit, a point is its own first neighbour
         scales = umap_scales(
             np.hstack([own, found.outgoing]),
             local_connectivity=model.local_connectivity,
@@ -251,9 +247,8 @@ def _edges(model, X, new, training, local_scale, incoming):
             overall=model._mean_distance,
             n_threads=model._n_threads,
         )
-    if model._given_scale is not None:
-        given = _new_scale(model, local_scale, X.shape[0])[new]
-        sigma = relative_scale(given, model._density_sigmas, among=model._given_scale)
+    if given_scale is not None:
+        sigma = relative_scale(given_scale, model._density_sigmas, among=model._given_scale)
         scales = (sigma, scales[1])
     out, into = new_memberships(found, scales, (model._sigmas, model._rhos), model.affinity)
     return found, out, into
@@ -264,7 +259,7 @@ def _find(model, rows, training, incoming):
     if model.metric == "precomputed":
         if incoming is None and model._directed_distances:
             refuse_one_way()
-        if getattr(model, "_digraph", None) is not None:
+        if model._digraph is not None:
             return new_edges(rows, rows if incoming is None else incoming)
         return precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
     if model._knn_search_index is not None:
@@ -288,10 +283,6 @@ def _checked_incoming(model, X, incoming):
 
 def _new_scale(model, local_scale, n_rows):
     return checked_new_scale(local_scale, n_rows, fitted=model._given_scale is not None)
-
-
-def _seed(transform_seed) -> int:
-    return int(check_random_state(transform_seed).randint(np.iinfo(np.int32).max))
 
 
 # Places for new points among fixed ones: the Finsler UMAP loss of one point at a time.

@@ -6,7 +6,7 @@ from umap.umap_ import fuzzy_simplicial_set, smooth_knn_dist
 
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.scales import mean_neighbor_distance, relative_scale, umap_scales
-from finsler_ext.umap.graph import intersect_with_target
+from finsler_ext.umap.combine import intersect_with_target
 from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
 
 K = 15
@@ -118,28 +118,26 @@ def test_mean_distance_is_floored_and_nan_without_neighbours():
 
 def test_labels_weaken_edges_between_classes_and_keep_the_direction(directed):
     y = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    graph = intersect_with_target(directed, y, exact_below=4096)
+    graph = intersect_with_target(directed, y)
     source, target = graph.tocoo().coords
     across = y[source] != y[target]
     assert graph.data[across].max(initial=0) < 0.1
     assert graph.max(axis=1).toarray() == pytest.approx(1.0)
     assert abs(graph - graph.T).max() > 0.5
-    union = intersect_with_target(directed, y, exact_below=4096, symmetric=True)
+    union = intersect_with_target(directed, y, symmetric=True)
     assert abs(union - union.T).max() < 1e-6
 
 
 def test_unknown_labels_weaken_by_one_unit(directed):
     y = np.full(len(X), -1)
-    graph = intersect_with_target(directed, y, exact_below=4096)
+    graph = intersect_with_target(directed, y)
     # every edge is weakened alike, and restoring local connectivity undoes it
     assert graph.toarray() == pytest.approx(directed.toarray(), abs=1e-6)
 
 
 def test_continuous_targets_pull_equal_values_together(directed):
     y = X[:, 1]
-    graph = scipy.sparse.coo_array(
-        intersect_with_target(directed, y, target_metric="euclidean", exact_below=4096)
-    )
+    graph = scipy.sparse.coo_array(intersect_with_target(directed, y, target_metric="euclidean"))
     near = np.abs(y[graph.coords[0]] - y[graph.coords[1]])
     plain = directed.tocoo()
     before = np.abs(y[plain.coords[0]] - y[plain.coords[1]])
