@@ -8,9 +8,15 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 
 from finsler_ext._messages import listening
-from finsler_ext.cli.messages import UsageError, joined, one_line
+from finsler_ext.cli.messages import (
+    Interrupts,
+    StageLine,
+    StageLog,
+    UsageError,
+    joined,
+    one_line,
+)
 from finsler_ext.cli.options import parser
-from finsler_ext.cli.progress import Interrupts, StageLine, StageLog
 
 __all__ = ["main"]
 

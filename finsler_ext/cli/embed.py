@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -17,14 +16,14 @@ from finsler_ext._messages import LAYOUT, stage
 from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed_file
 from finsler_ext.cli.messages import (
     NAMES,
+    Interrupts,
     UsageError,
-    columns_why,
     joined,
     note,
-    note_warnings,
     one_line,
     shown,
     verdict,
+    warnings_as_notes,
 )
 from finsler_ext.cli.output import (
     check_model,
@@ -37,7 +36,6 @@ from finsler_ext.cli.output import (
     write_output,
     write_plot,
 )
-from finsler_ext.cli.progress import Interrupts
 from finsler_ext.cli.tables import Table, format_of, read_table
 
 # Of a fit without --components, which --pin must have as well.
@@ -55,8 +53,7 @@ INDEX_NAMES = ("id", "ids", "index", "row", "rows", "nr", "no", "number", "unnam
 TSNE_STRIDE = 10
 
 
-def embed(options, interrupts: Interrupts | None = None) -> int:
-    interrupts = interrupts or Interrupts()
+def embed(options, interrupts: Interrupts) -> int:
     source = Path(options.file)
     output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
     _check_combinations(options)
@@ -72,23 +69,21 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
     method = options.method or _proposed_method(data)
     stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
+    from finsler_ext.evidence.verdict import ChanceWarning
     from finsler_ext.geometry import check_drift_parameter
 
     if options.omega_norm is not None:
         check_drift_parameter(options.omega_norm)
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings_as_notes(without=(ChanceWarning,)):  # the verdict says it anyway
         try:
             model = _fitted(method, data, options)
         except (UsageError, MemoryError, OSError, ModuleNotFoundError):
             raise
         except Exception as error:  # what a metric does with data it is not meant for
-            given = options.metric and options.metric not in ("euclidean", "l2")
-            if given:
-                text = f"{one_line(error)} (with --metric {options.metric})"
-                raise UsageError(text) from None
-            raise
+            if options.metric in (None, "euclidean", "l2"):
+                raise
+            raise UsageError(f"{one_line(error)} (with --metric {options.metric})") from None
         seconds = time.perf_counter() - started
         interrupts.check()
         stage(f"writing {shown(output)}")
@@ -96,18 +91,23 @@ def embed(options, interrupts: Interrupts | None = None) -> int:
         write_output(output, model.embedding_, data.rows, data.label, options.label, potential)
         interrupts.written.append(shown(output))
         title = encodable(f"{source.name}, {NAMES[method]}")
-        _draw(model, data, options, title, plots, interrupts)
+        for plot in plots:
+            stage(f"drawing {shown(plot)}")
+            write_plot(plot, model, data.label, options.label, data.rows, title)
+            interrupts.written.append(shown(plot))
         if options.save is not None:
             _save(model, data, options)
             interrupts.written.append(shown(options.save))
-    _tell(model, options, caught)
-    said = f"{verdict(model)}{columns_why(model) if options.directed else ''}"
+        _note_label(model, options.label)
+    if getattr(model, "_knn_search_index", None) is not None:
+        note(_search_in_words(model))
     how = data.how if isinstance(data, Table) else ""
+    choice = getattr(model, "column_choice_", None) if options.directed else None
     print(
         (f"Read {shown(source)}: {shown(how)}. " if how else "")
         + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
         f"omega_norm={model.omega_norm_:.3g}; written to {joined(interrupts.written)}. "
-        f"{said}"
+        f"{verdict(model)}" + (f" Columns: {choice.reason}." if choice else "")
     )
     return 0
 
@@ -121,24 +121,11 @@ def _proposed_method(data: Table | Directed) -> str:
     return method
 
 
-def _draw(model, data, options, title: str, plots: list[Path], interrupts: Interrupts) -> None:
-    for plot in plots:
-        stage(f"drawing {shown(plot)}")
-        write_plot(plot, model, data.label, options.label, data.rows, title)
-        interrupts.written.append(shown(plot))
-
-
-def _tell(model, options, caught) -> None:
-    """Notes about names, warnings, and the search for neighbours."""
-    from finsler_ext.evidence.verdict import ChanceWarning
-
-    if options.label is not None:
-        written = label_column(options.label, coordinate_names(model.embedding_.shape[1]))
-        if written != options.label:
-            note(f"the label {options.label!r} is column {written!r}")
-    note_warnings(caught, without=(ChanceWarning,))  # the verdict says it anyway
-    if getattr(model, "_knn_search_index", None) is not None:
-        note(_search_in_words(model))
+def _note_label(model, label: str | None) -> None:
+    if label is not None:
+        written = label_column(label, coordinate_names(model.embedding_.shape[1]))
+        if written != label:
+            note(f"the label {label!r} is column {written!r}")
 
 
 def _save(model, data: Table | Directed, options) -> None:

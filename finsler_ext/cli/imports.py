@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from finsler_ext._messages import stage
 from finsler_ext.cli.messages import (
+    Interrupts,
     UsageError,
     joined,
     listed,
@@ -26,7 +27,6 @@ from finsler_ext.cli.messages import (
     warnings_as_notes,
 )
 from finsler_ext.cli.output import PAGES, check_output, check_plots, save_figure, write_output
-from finsler_ext.cli.progress import Interrupts
 
 # Modules that an embedding needs.
 FEWEST = 4

@@ -13,17 +13,18 @@ import numpy as np
 
 from finsler_ext.cli.messages import (
     NAMES,
+    Interrupts,
     UsageError,
     joined,
     listed,
     needs,
     one_line,
+    rows_bar,
     shown,
     verdict,
     warnings_as_notes,
 )
 from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
-from finsler_ext.cli.progress import Interrupts, rows_bar
 
 # Options that need the whole file in memory.
 WHOLE = (

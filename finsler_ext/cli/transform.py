@@ -9,9 +9,17 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._messages import stage, without_foreign
-from finsler_ext.cli.messages import UsageError, joined, listed, note, shown, warnings_as_notes
+from finsler_ext.cli.messages import (
+    Interrupts,
+    UsageError,
+    joined,
+    listed,
+    note,
+    rows_bar,
+    shown,
+    warnings_as_notes,
+)
 from finsler_ext.cli.output import check_output, check_plots, write_output, write_plot
-from finsler_ext.cli.progress import Interrupts, rows_bar
 from finsler_ext.cli.tables import Table, read_table
 
 # Rows placed at a time; between two batches the bar moves and Ctrl-C is heard.

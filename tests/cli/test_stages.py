@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from finsler_ext import _messages
-from finsler_ext.cli.progress import StageLine
+from finsler_ext.cli.messages import StageLine
 
 pty = pytest.importorskip("pty")
 
