@@ -10,7 +10,7 @@ from finsler_ext.drift_field import DriftField, fit_drift_field
 from finsler_ext.geometry import RANDERS, find_space
 from finsler_ext.metrics import asymmetry_between
 from finsler_ext.plot.dots import draw_dots, new_axes
-from finsler_ext.plot.inputs import LINE, Colors, asymmetry_in, read_colors, read_shown, write_names
+from finsler_ext.plot.inputs import LINE, asymmetry_in, read_colors, read_shown, write_names
 
 # Up to this many pairs are drawn one by one; beyond, as counts in hexagons.
 FEW_PAIRS = 500
@@ -172,7 +172,6 @@ def plot_drift(
     positions = positions[shown.rows]
     x, y = positions[:, :2].T
     if color is None:
-        colors = Colors(np.zeros(len(x), dtype=int), "", None)
         ax = new_axes(ax)
         ax.scatter(x, y, s=6, color="0.75", linewidths=0, zorder=1)
     else:

@@ -80,31 +80,24 @@ def palette(n: int) -> list[str]:
 
 def draw_dots(ax, x, y, colors: Colors):
     """Dots with a legend or a colour bar, outside the axes."""
+    look: dict = {"s": marker_size(len(x)), "linewidths": 0, "zorder": 2}
     if colors.names is None:
-        _draw_values(ax, x, y, colors)
-    else:
-        _draw_names(ax, x, y, colors, palette(len(colors.names)))
-
-
-def _draw_values(ax, x, y, colors: Colors):
-    scale = color_scale(colors.values)
-    if len(x) > MANY:
-        _draw_image(ax, *mean_image(x, y, colors.values, scale))
-    else:
-        look = {"s": marker_size(len(x)), "linewidths": 0, "zorder": 2, "plotnonfinite": True}
-        alpha = None if colors.pale is None else np.where(colors.pale, PALE, 1.0)
-        ax.scatter(x, y, c=colors.values, alpha=alpha, cmap=scale.cmap, norm=scale.norm, **look)
-    draw_bar(ax, scale, colors)
-
-
-def _draw_names(ax, x, y, colors: Colors, shades: list[str]):
+        scale = color_scale(colors.values)
+        if len(x) > MANY:
+            _draw_image(ax, *mean_image(x, y, colors.values, scale))
+        else:
+            look |= {"cmap": scale.cmap, "norm": scale.norm, "plotnonfinite": True}
+            alpha = None if colors.pale is None else np.where(colors.pale, PALE, 1.0)
+            ax.scatter(x, y, c=colors.values, alpha=alpha, **look)
+        draw_bar(ax, scale, colors)
+        return
+    shades = palette(len(colors.names))
     if len(x) > MANY:
         _draw_image(ax, *name_image(x, y, colors.values, shades))
     else:
         for code, shade in enumerate(shades):
-            chosen = colors.values == code
-            look = {"color": shade, "marker": MARKS[code % len(MARKS)], "linewidths": 0}
-            ax.scatter(x[chosen], y[chosen], s=marker_size(len(x)), zorder=2, **look)
+            here, mark = colors.values == code, MARKS[code % len(MARKS)]
+            ax.scatter(x[here], y[here], color=shade, marker=mark, **look)
     draw_legend(ax, colors)
 
 
@@ -129,23 +122,17 @@ def draw_legend(ax, colors: Colors, on_the_left: bool = False, marks: bool = Tru
     colours = palette(len(names))
     size = np.bincount(colors.values, minlength=len(names))
     listed = np.sort(np.argsort(-size, kind="stable")[:MOST_KEYS])
+    shapes = MARKS if marks else "o"
     keys = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=MARKS[code % len(MARKS)] if marks else "o",
-            color=colours[code],
-            label=_short(names[code]),
-        )
-        for code in listed
+        Line2D([], [], ls="", marker=shape, color=colours[code], label=short(names[code]))
+        for code, shape in ((code, shapes[code % len(shapes)]) for code in listed)
     ]
     left_out = len(names) - len(listed)
     if left_out:
-        keys.append(Line2D([], [], linestyle="", label=f"and {left_out} more"))
+        keys.append(Line2D([], [], ls="", label=f"and {left_out} more"))
     ax.legend(
         handles=keys,
-        title=_short(colors.title) or None,
+        title=short(colors.title) or None,
         loc="center right" if on_the_left else "center left",
         bbox_to_anchor=(0.0 if on_the_left else 1.0, 0.5),
         frameon=False,
@@ -154,7 +141,7 @@ def draw_legend(ax, colors: Colors, on_the_left: bool = False, marks: bool = Tru
     )
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 

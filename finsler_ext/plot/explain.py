@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext.explain import Explanation
-from finsler_ext.plot.dots import COLORS
+from finsler_ext.plot.dots import COLORS, short
 
-# Letters of a feature's name, dots per panel, and classes of its running median.
-LETTERS, DOTS, MEDIANS = 24, 3000, 12
+# Dots per panel, and classes of the running median.
+DOTS, MEDIANS = 3000, 12
 UP, DOWN, BENT = COLORS[4], COLORS[0], "0.55"
 # A Spearman correlation below this is no direction.
 NO_DIRECTION = 0.1
@@ -61,11 +61,6 @@ def plot_explanation(explanation: Explanation, *, top: int = 8, panels: int = 3,
     return [first, *beside]
 
 
-def _short(name) -> str:
-    name = str(name)
-    return name if len(name) <= LETTERS else name[: LETTERS - 1] + "…"
-
-
 def _draw_bars(ax, explanation, order, row) -> None:
     places = np.arange(order.size)
     if row is None:
@@ -86,7 +81,7 @@ def _draw_bars(ax, explanation, order, row) -> None:
     ax.barh(places, length, xerr=around, color=colors, ecolor="0.3", capsize=2)
     ax.axvline(0.0, color="0.3", linewidth=0.8)
     signs = np.where(bent, "~", np.where(direction > 0, "+", "−"))
-    names = [f"{_short(explanation.features[f])} ({s})" for f, s in zip(order, signs, strict=True)]
+    names = [f"{short(explanation.features[f])} ({s})" for f, s in zip(order, signs, strict=True)]
     ax.set_yticks(places, names)
     ax.invert_yaxis()
     ax.set_title(title, fontsize="small")
@@ -108,5 +103,5 @@ def _draw_beside(ax, explanation, feature: int, row) -> None:
     ax.plot(*zip(*pairs, strict=True), color=COLORS[4], marker=".")
     if row is not None:
         ax.plot(values[row], explanation.values[row], "*", color="black", markersize=10)
-    ax.set_xlabel(_short(explanation.features[feature]))
+    ax.set_xlabel(short(explanation.features[feature]))
     ax.spines[["top", "right"]].set_visible(False)

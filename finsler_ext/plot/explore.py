@@ -94,7 +94,8 @@ def explore(
     except ImportError:
         raise ImportError("explore needs plotly: pip install 'finsler_ext[plot]'") from None
     colors, start = _colorings(embedding, labels, shown, height_label)
-    about = _about(lines_label, colors[0].title, fidelity_words(embedding))
+    sentences = (lines_label, colors[0].title, fidelity_words(embedding))
+    about = encodable(" ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text))
     data = {
         "about": about,
         "magnify": magnification(shown),
@@ -143,11 +144,6 @@ def _colorings(embedding, labels, shown: Shown, height_label) -> tuple[list[Colo
         sure = np.where(unsure[shown.rows], "not sure", "sure")
         colors.append(coded(sure, "is the height sure?"))
     return colors, start
-
-
-def _about(*sentences: str) -> str:
-    """What lines and height mean and how far to trust the height, where there is any to say."""
-    return encodable(" ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text))
 
 
 def _file(name: str) -> str:

@@ -158,20 +158,13 @@ def _across(against, embedding, shown):
             )
         return shown.map[:, against], f"map, column {against}", True
     values = read_colors(against, embedding, shown)
-    if values.names is not None and not _numbers(values.names):
-        raise ValueError("against must be numbers; give categories as color.")
     numbers = values.values
-    if values.names is not None:
-        numbers = np.array(values.names, dtype=float)[values.values]
+    if values.names is not None:  # few distinct integers
+        try:
+            numbers = np.array(values.names, dtype=float)[numbers]
+        except ValueError:
+            raise ValueError("against must be numbers; give categories as color.") from None
     return numbers, values.title or "value", False
-
-
-def _numbers(names) -> bool:
-    try:
-        np.array(names, dtype=float)
-    except ValueError:
-        return False
-    return True
 
 
 def plot_3d(embedding, *, color=None, magnify=None, ax=None, label: str | None = None):
