@@ -240,7 +240,7 @@ class Blocks(NamedTuple):
             dask.delayed(taken)(self.tasks[b], chosen[block == b] - starts[b], self.columns)
             for b in np.unique(block)
         ]
-        return dask.delayed(_stacked)(pieces)
+        return dask.delayed(np.concatenate)(pieces)
 
 
 def blocks_of(X, runner, columns: list | None = None, sizes=None) -> Blocks:
@@ -292,7 +292,3 @@ def matrix_of(block, columns: list | None = None) -> np.ndarray:
 def taken(block, rows: np.ndarray, columns: list | None = None) -> np.ndarray:
     """Rows of a block by number, as a matrix that does not hold on to the block."""
     return np.ascontiguousarray(matrix_of(block, columns)[rows])
-
-
-def _stacked(pieces: list) -> np.ndarray:
-    return np.concatenate(pieces)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,22 +114,19 @@ def _gathered(blocks: Blocks, chosen, runner: Runner) -> np.ndarray:
     """The rows to fit, in the memory of this machine, block by block."""
     import dask
 
-    starts = blocks.starts
-    tasks = []
-    for b, task in enumerate(blocks.tasks):
-        lo, hi = starts[b], starts[b + 1]
-        rows = np.arange(hi - lo)
-        if chosen is not None:
-            rows = chosen[np.searchsorted(chosen, lo) : np.searchsorted(chosen, hi)] - lo
-        if len(rows):
-            tasks.append(dask.delayed(taken)(task, rows, blocks.columns))
-    n = blocks.n_rows if chosen is None else len(chosen)
+    rows = np.arange(blocks.n_rows) if chosen is None else chosen
+    ends = pairwise(np.searchsorted(rows, blocks.starts))
+    tasks = [
+        dask.delayed(taken)(task, rows[first:last] - start, blocks.columns)
+        for task, start, (first, last) in zip(blocks.tasks, blocks.starts, ends, strict=False)
+        if last > first
+    ]
     X, at = None, 0
     for piece in runner.in_order(tasks):
         if X is None:
             # float32 where the data are; numbers of other types are exact in float64
             dtype = np.float32 if piece.dtype == np.float32 else np.float64
-            X = np.empty((n, blocks.n_columns), dtype=dtype)
+            X = np.empty((len(rows), blocks.n_columns), dtype=dtype)
         X[at : at + len(piece)] = piece
         at += len(piece)
     if X is None:

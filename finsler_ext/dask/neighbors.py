@@ -32,16 +32,12 @@ class Parts(NamedTuple):
     starts: np.ndarray
 
 
-def part_rows(n_columns: int) -> int:
-    return max(QUERY_ROWS, PART_BYTES // (4 * n_columns))
-
-
 def parts_of(blocks, chosen, prepare, runner, rows_per_part: int | None = None) -> Parts:
     """The chosen rows (all if None) as parts; ``prepare`` is applied to each on the cluster."""
     import dask
 
     n = blocks.n_rows if chosen is None else len(chosen)
-    step = rows_per_part or part_rows(blocks.n_columns)
+    step = rows_per_part or max(QUERY_ROWS, PART_BYTES // (4 * blocks.n_columns))
     starts = np.append(np.arange(0, n, step), n)
     numbers = [
         np.arange(lo, hi) if chosen is None else chosen[lo:hi] for lo, hi in pairwise(starts)
