@@ -156,7 +156,8 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         else:
             ids = _related([stage.model.graph_.shape[0] for stage in stages], list(relations))
         layout = self._laid_out(stages, ids, self._common_start(stages, ids))
-        self.models_, self.embeddings_, self.agreement_, self._potentials = layout
+        self.models_, self.agreement_, self._potentials = layout
+        self.embeddings_ = [model.embedding_ for model in self.models_]
         self.identities_, self._known = ids, known
         return self
 
@@ -201,11 +202,11 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         start[theirs] = old.model.embedding_[mine]
         middle = np.tile(places.mean(axis=0), (new.joined.size, 1))
         start = follow_pins(middle, start[new.joined], new.graph).astype(np.float32)
-        layout = self._laid_out([old, new], pair, [places, start], n_fixed=1)
-        self.models_ = [*self.models_, layout[0][-1]]
-        self.embeddings_ = [*self.embeddings_, layout[1][-1]]
-        self.agreement_ = [*self.agreement_, layout[2][-1]]
-        self._potentials = [*self._potentials, layout[3][-1]]
+        models, agreement, potentials = self._laid_out([old, new], pair, [places, start], n_fixed=1)
+        self.models_ = [*self.models_, models[-1]]
+        self.embeddings_ = [*self.embeddings_, models[-1].embedding_]
+        self.agreement_ = [*self.agreement_, agreement[-1]]
+        self._potentials = [*self._potentials, potentials[-1]]
         self.identities_, self._known = [*self.identities_, ids], known
         return self
 
@@ -251,11 +252,10 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         )
 
     def _laid_out(self, stages, ids, start, n_fixed: int = 0):
-        """Models, embeddings, agreement and potentials of a series; the first few do not move."""
+        """Models, agreement and potentials of a series; the first ``n_fixed`` do not move."""
         model = stages[-1].model
-        relations = [
-            _agreement(stages[t], stages[t + 1], ids[t], ids[t + 1]) for t in range(len(stages) - 1)
-        ]
+        pairs = zip(pairwise(stages), pairwise(ids), strict=True)
+        relations = [_agreement(*two, *numbers) for two, numbers in pairs]
         potentials = [stage.potential for stage in stages]
         if model.asymmetry_.is_directed:  # known up to a constant
             potentials = _comparable(potentials, ids)
@@ -265,7 +265,7 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
             make_descent(s.model, s.graph, epochs_of(s.model)[-1], int(rng.randint(2**31 - 1)))
             for s in stages
         ]
-        series = SeriesDescent(descents, _stacked(relations, joined), self.alignment, n_fixed)
+        series = SeriesDescent(descents, _stacked(relations, stages), self.alignment, n_fixed)
         pins = np.full((series.graph.shape[0], model.n_components), np.nan)
         pins[: series.ends[n_fixed]] = np.concatenate(start)[: series.ends[n_fixed]]
         acts = SeriesActs(series, np.concatenate(start), pins=pins if n_fixed else None)
@@ -282,8 +282,7 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
             stage.place(layout.position[part])
             stage.model.islands_ = layout.islands
         models = [stage.model for stage in stages]
-        agreement = [relation[2] for relation in relations]
-        return models, [m.embedding_ for m in models], agreement, potentials
+        return models, [agreement for _, _, agreement in relations], potentials
 
 
 class Stage(NamedTuple):
@@ -404,23 +403,19 @@ def _comparable(potentials: list[np.ndarray], ids: list[np.ndarray]) -> list[np.
     return shifted
 
 
-def _stacked(relations, joined: list[np.ndarray]) -> scipy.sparse.csr_array:
+def _stacked(relations, stages: list[Stage]) -> scipy.sparse.csr_array:
     """c_ij between the rows of all stages that have neighbours."""
-    ends = np.cumsum([0, *(part.size for part in joined)])
-    number = []
-    for t, part in enumerate(joined):
-        lookup = np.full(int(part.max(initial=0)) + 1, -1)
-        lookup[part] = ends[t] + np.arange(part.size)
-        number.append(lookup)
-    found = []
-    for t, (mine, theirs, agreement) in enumerate(relations):
-        inside = (mine < number[t].size) & (theirs < number[t + 1].size)
-        a, b = number[t][mine[inside]], number[t + 1][theirs[inside]]
-        both = (a >= 0) & (b >= 0)
-        found.append(np.array([a[both], b[both], agreement[inside][both]]))
-    i, j, weight = np.concatenate(found, axis=1)
-    i, j = i.astype(np.int64), j.astype(np.int64)
-    half = scipy.sparse.coo_array((weight, (i, j)), shape=(ends[-1], ends[-1])).tocsr()
+    first = np.cumsum([0, *(stage.model.graph_.shape[0] for stage in stages)])
+    joined = np.concatenate([n + stage.joined for n, stage in zip(first, stages, strict=False)])
+    n, number = joined.size, np.full(first[-1], -1)
+    number[joined] = np.arange(n)
+    ends = [
+        (number[first[t] + mine], number[first[t + 1] + theirs], agreement.astype(np.float64))
+        for t, (mine, theirs, agreement) in enumerate(relations)
+    ]
+    i, j, weight = (np.concatenate(part) for part in zip(*ends, strict=True))
+    both = (i >= 0) & (j >= 0)
+    half = scipy.sparse.coo_array((weight[both], (i[both], j[both])), shape=(n, n)).tocsr()
     return half + half.T
 
 
@@ -454,8 +449,9 @@ class SeriesDescent(UmapDescent):
         """As `UmapDescent.run`; what is ``fixed`` are whole stages."""
         position = np.array(position, dtype=np.float32)
         until = self.n_epochs if rate_until is None else rate_until
+        moving = list(zip(self.parts, self.stages, strict=True))[self.n_fixed :]
         for epoch in epochs:
-            for part, stage in list(zip(self.parts, self.stages, strict=True))[self.n_fixed :]:
+            for part, stage in moving:
                 position[part] = stage.run(
                     position[part], (epoch,), omega_norm=omega_norm, rates=rates, rate_until=until
                 )
@@ -480,19 +476,15 @@ class SeriesActs(UmapActs):
 
     descent: SeriesDescent
 
+    def _stages(self, position):
+        for part, stage in zip(self.descent.parts, self.descent.stages, strict=True):
+            yield UmapActs(stage, position[part]), position[part]
+
     def loss(self, position, omega_norm) -> Any:
-        stages = zip(self.descent.parts, self.descent.stages, strict=True)
-        return sum(
-            float(UmapActs(stage, position[part]).loss(position[part], omega_norm))
-            for part, stage in stages
-        )
+        return sum(float(acts.loss(at, omega_norm)) for acts, at in self._stages(position))
 
     def axis_loss(self, position, omega_norm):
-        stages = zip(self.descent.parts, self.descent.stages, strict=True)
-        parts = [
-            UmapActs(stage, position[part]).axis_loss(position[part], omega_norm)
-            for part, stage in stages
-        ]
+        parts = [acts.axis_loss(at, omega_norm) for acts, at in self._stages(position)]
 
         def objective(axis):
             values, slopes = zip(*(part(axis) for part in parts), strict=True)

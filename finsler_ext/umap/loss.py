@@ -94,9 +94,7 @@ def umap_loss(
     """
     shape = LossShape(a, b, repulsion_strength, negative_sample_rate, space)
     at = AxisLoss(position, graph, shape, omega_norm=omega_norm, seed=seed, n_threads=n_threads)
-    last = np.zeros(at.position.shape[1])
-    last[-1] = 1.0
-    return at.loss(last)
+    return at.loss(np.eye(at.position.shape[1])[-1])
 
 
 class AxisLoss:
@@ -273,16 +271,11 @@ def potential_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.n
     table = np.empty((_N_CELLS, 3))
     table[:, 1] = width
     gained = width * (forces[:, 0] + 0.5 * forces[:, 1])
-    below = attraction_cost(nodes[0], a, b)
+    below = np.log1p(a * nodes[0] ** (2.0 * b))  # −ln q
     table[:, 0] = below + np.concatenate([[0.0], np.cumsum(gained[:-1])])
     lost = width * (forces[:, 2] + 0.5 * forces[:, 3])
     table[:, 2] = np.cumsum(lost[::-1])[::-1]
     return table
-
-
-def attraction_cost(distance: float, a: float, b: float) -> float:
-    """−ln q(F)."""
-    return float(np.log1p(a * distance ** (2.0 * b)))
 
 
 @njit(inline="always", cache=True)
