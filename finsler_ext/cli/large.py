@@ -49,7 +49,8 @@ def embed_large(options, interrupts: Interrupts) -> int:
 
         blocks, label = _blocks(source, options, runner)
         started = time.perf_counter()
-        fit_blocks(model, blocks, runner, _sample(options))
+        sample = {None: "auto", "all": None}.get(options.sample, options.sample)
+        fit_blocks(model, blocks, runner, sample)
         fitted = time.perf_counter() - started
         interrupts.check()
         n = _write(model, blocks, output, runner, label)
@@ -116,10 +117,6 @@ def _model(options) -> Any:
         settings["n_components"] = options.components
     settings["metric"] = options.metric or "euclidean"
     return getattr(finsler_ext, NAMES[options.method or "umap"])(**settings)
-
-
-def _sample(options) -> int | str | None:
-    return {None: "auto", "all": None}.get(options.sample, options.sample)
 
 
 @contextmanager

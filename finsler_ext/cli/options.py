@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from finsler_ext import __version__
 from finsler_ext.cli.messages import OneLineParser
@@ -120,7 +121,7 @@ def _add_embed(embed) -> None:
     embed.add_argument("--weight", metavar="COLUMN", help="of an edge list: length or strength")
     embed.add_argument(
         "--components",
-        type=_components,
+        type=_whole_or("auto", 1, "a whole number of columns ≥ 1, or auto"),
         metavar="N",
         help="columns, the height among them (default: 3), or auto: mds chooses 2 or 3",
     )
@@ -132,7 +133,7 @@ def _add_embed(embed) -> None:
     embed.add_argument(
         "--sample",
         metavar="N",
-        type=_rows,
+        type=_whole_or("all", 2, "a number of rows, or all"),
         help="with --dask: number of rows to fit to, or all; transform places the others "
         "(default: all up to a million, 200000 beyond)",
     )
@@ -224,20 +225,17 @@ def _add_verbosity(command) -> None:
     either.add_argument("--verbose", action="store_true", help="print every step and when it began")
 
 
-def _components(text: str) -> int | str:
-    if text == "auto":
-        return text
-    if text.strip().isdigit() and int(text) >= 1:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"a whole number of columns ≥ 1, or auto; got {text!r}")
+def _whole_or(word: str, least: int, expected: str) -> Callable[[str], int | str]:
+    """A type of argument: a whole number, or one word."""
 
+    def read(text: str) -> int | str:
+        if text == word:
+            return text
+        if text.strip().isdigit() and int(text) >= least:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{expected}; got {text!r}")
 
-def _rows(text: str) -> int | str:
-    if text == "all":
-        return text
-    if text.strip().isdigit() and int(text) >= 2:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"a number of rows, or all; got {text!r}")
+    return read
 
 
 def _drift(text: str) -> float | str:
