@@ -124,51 +124,35 @@ def plain_interrupt() -> Iterator[None]:
         raise
 
 
-class _OneBlasThread:
-    """The limit is the process's: the first to enter sets it, the last to leave lifts it.
-
-    threadpoolctl (3.8) lets a single thread set the limit of OpenBLAS, and ignores all
-    others without a word. Entries are counted here, so threads do not fight over it.
-    """
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before: list = []
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                libraries = ThreadpoolController().lib_controllers
-                self._before = [(library, library.get_num_threads()) for library in libraries]
-                for library in libraries:
-                    _set_threads(library, 1)
-            self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for library, n_threads in self._before:
-                    _set_threads(library, n_threads)
-                self._before = []
-
-
-def _set_threads(library, n_threads: int) -> None:
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
-
-
-_blas = _OneBlasThread()
+# Who holds BLAS to one thread, and the limits of its libraries before the first of them did.
+_blas_lock = threading.Lock()
+_blas_limits: list[list] = []
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Sums in BLAS depend on its thread count; a seeded result must not."""
-    _blas.enter()
+    """Sums in BLAS depend on its thread count; a seeded result must not.
+
+    The limit is the process's: the first to enter sets it, the last to leave lifts it.
+    threadpoolctl (3.8) lets a single thread set the limit of OpenBLAS, and ignores all others
+    without a word.
+    """
+    with _blas_lock:
+        libraries = [] if _blas_limits else ThreadpoolController().lib_controllers
+        _blas_limits.append([(library, library.get_num_threads()) for library in libraries])
+        for library in libraries:
+            _set_threads(library, 1)
     try:
         yield
     finally:
-        _blas.leave()
+        with _blas_lock:
+            # the first limits stay until the last has left
+            for library, n_threads in _blas_limits.pop():
+                _set_threads(library, n_threads)
+
+
+def _set_threads(library, n_threads: int) -> None:
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
 
 
 # Large arrays, some rows at a time.

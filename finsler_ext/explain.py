@@ -17,6 +17,7 @@ feature explains by itself. Neither number says anything about causes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -288,6 +289,13 @@ def _dense(data, rows, columns=None) -> np.ndarray:
     return data[rows] if columns is None else data[np.ix_(rows, columns)]
 
 
+def _each_column(data, rows) -> Iterator[tuple[int, np.ndarray]]:
+    """Numbers and values of all features, some at a time: sparse data may have very many."""
+    for start in range(0, data.shape[1], MOST_FEATURES):
+        columns = np.arange(start, min(start + MOST_FEATURES, data.shape[1]))
+        yield from zip(columns, _dense(data, rows, columns).T, strict=True)
+
+
 def _draws(data, values, known, n_draws, rng) -> tuple[np.ndarray, float]:
     """Importance of every feature in every draw, and the median share explained."""
     importance = np.zeros((n_draws, data.shape[1]))
@@ -326,17 +334,14 @@ def _correlation_ratios(data, rows, target) -> np.ndarray:
     """Share of the target's variance between classes of each feature, corrected for chance."""
     n, found = rows.size, np.zeros(data.shape[1])
     total = float(((target - target.mean()) ** 2).sum())
-    for start in range(0, data.shape[1], MOST_FEATURES):
-        columns = np.arange(start, min(start + MOST_FEATURES, data.shape[1]))
-        block = _dense(data, rows, columns)
-        for c, feature in enumerate(columns):
-            ranks = rankdata(block[:, c], nan_policy="omit")
-            classes = np.where(np.isnan(ranks), N_CLASSES, (ranks - 0.5) * N_CLASSES // n)
-            _, classes = np.unique(classes, return_inverse=True)
-            count = np.bincount(classes)
-            means = np.bincount(classes, target - target.mean()) / count
-            between, k = float(count @ means**2) / total, count.size
-            found[feature] = 1.0 - (1.0 - between) * (n - 1) / max(n - k, 1)
+    for feature, values in _each_column(data, rows):
+        ranks = rankdata(values, nan_policy="omit")
+        classes = np.where(np.isnan(ranks), N_CLASSES, (ranks - 0.5) * N_CLASSES // n)
+        _, classes = np.unique(classes, return_inverse=True)
+        count = np.bincount(classes)
+        means = np.bincount(classes, target - target.mean()) / count
+        between, k = float(count @ means**2) / total, count.size
+        found[feature] = 1.0 - (1.0 - between) * (n - 1) / max(n - k, 1)
     return np.clip(found, 0.0, None)
 
 
@@ -345,14 +350,11 @@ def _alone(data, values, known, rng) -> tuple[np.ndarray, np.ndarray]:
     rows = np.sort(rng.permutation(known)[:MOST_ROWS])
     target = _scores(values[rows])
     direction = np.zeros(data.shape[1])
-    for start in range(0, data.shape[1], MOST_FEATURES):
-        columns = np.arange(start, min(start + MOST_FEATURES, data.shape[1]))
-        block = _dense(data, rows, columns)
-        for c, feature in enumerate(columns):
-            given = np.isfinite(block[:, c])
-            ranks = rankdata(block[given, c]) if given.sum() > 2 else np.zeros(0)
-            if ranks.size and np.ptp(ranks) > 0 and np.ptp(target[given]) > 0:
-                direction[feature] = np.corrcoef(ranks, rankdata(target[given]))[0, 1]
+    for feature, values in _each_column(data, rows):
+        given = np.isfinite(values)
+        ranks = rankdata(values[given]) if given.sum() > 2 else np.zeros(0)
+        if ranks.size and np.ptp(ranks) > 0 and np.ptp(target[given]) > 0:
+            direction[feature] = np.corrcoef(ranks, rankdata(target[given]))[0, 1]
     return _correlation_ratios(data, rows, target), direction
 
 
