@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import scipy.sparse
 
 from finsler_ext import FinslerUMAP
 from finsler_ext.geometry import RANDERS
@@ -51,6 +52,14 @@ def optimize_layout(
     acts = UmapActs(descent, position, keep_epochs=keep_epochs, callback=callback)
     layout = lay_out(acts, omega_norm, mode=mode, potential=potential, find_axis=False)
     return Optimized(layout, acts.shown(layout))
+
+
+def regular_graph(n, degree, rng):
+    """Random directed graph whose rows have the same memberships, so the same sums."""
+    weight = np.linspace(1.0, 0.2, degree)
+    rows = [rng.permutation(np.delete(np.arange(n), i))[:degree] for i in range(n)]
+    source = np.repeat(np.arange(n), degree)
+    return scipy.sparse.csr_array((np.tile(weight, n), (source, np.concatenate(rows))))
 
 
 def one_epoch_moves(

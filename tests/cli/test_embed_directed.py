@@ -13,6 +13,7 @@ from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerUMAP, read_directed
 from finsler_ext.cli import main
 from finsler_ext.directed.potential import graph_potential
+from tests.cli.commands import table
 from tests.directed_data import NAMES, edges, planted, towns, twice
 
 # Drift and columns are those of the estimators unless the user asks to look for them.
@@ -47,11 +48,6 @@ def cells(D):
 def edge_rows(D, names=NAMES, order=(0, 1, 2)):
     rows = [(names[i], names[j], repr(float(d))) for i, j, d in zip(*edges(D), strict=True)]
     return [[row[c] for c in order] for row in rows]
-
-
-def table(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def heights():

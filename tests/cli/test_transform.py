@@ -1,7 +1,5 @@
 """``finsler-ext embed --save`` and ``finsler-ext transform``: the same places as in Python."""
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +8,7 @@ from sklearn.datasets import load_iris
 from finsler_ext import FinslerMDS, load
 from finsler_ext.cli import main
 from finsler_ext.cli import transform as transform_module
+from tests.cli.commands import table
 
 pytestmark = pytest.mark.filterwarnings("ignore:perplexity=30 is too large:UserWarning")
 
@@ -40,13 +39,8 @@ def saved(folder):
     return folder
 
 
-def written(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def places(path):
-    return np.array([[float(row[c]) for c in ("x", "y", "height")] for row in written(path)])
+    return np.array([[float(row[c]) for c in ("x", "y", "height")] for row in table(path)])
 
 
 @pytest.mark.parametrize("method", ["umap", "tsne", "mds"])
@@ -57,7 +51,7 @@ def test_places_are_those_of_transform(method, file, saved, capsys, monkeypatch)
     code = main(["transform", model, f"{saved}/{file}", "--label", "species", "-o", out])
     assert code == 0
     assert "Placed 75 rows among the 75 points" in capsys.readouterr().out
-    assert [row["species"] for row in written(out)] == list(FRAME["species"][1::2])
+    assert [row["species"] for row in table(out)] == list(FRAME["species"][1::2])
     old = IRIS.data[::2]
     new = (IRIS.data[1::2] - old.mean(axis=0)) / old.std(axis=0)
     expected = load(model).transform(new)
@@ -75,7 +69,7 @@ def test_single_row(saved, tmp_path):
     np.save(tmp_path / "one.npy", IRIS.data[1:2])
     out = f"{tmp_path}/one.csv"
     assert main(["transform", f"{saved}/mds.finsler", f"{tmp_path}/one.npy", "-o", out]) == 0
-    assert len(written(out)) == 1
+    assert len(table(out)) == 1
 
 
 def test_directed_distances_both_ways(tmp_path):

@@ -28,7 +28,7 @@ from finsler_ext.umap.kernels import (
 )
 from finsler_ext.umap.layout import UmapActs
 from finsler_ext.umap.loss import force_table, look_up
-from tests.models import one_epoch_moves, optimize_layout
+from tests.models import one_epoch_moves, optimize_layout, regular_graph
 
 A, B = 1.577, 0.895
 PULL = partial(attraction, a=A, b=B)
@@ -36,14 +36,6 @@ PULL = partial(attraction, a=A, b=B)
 
 def q_of(distance, a, b):
     return 1 / (1 + a * distance ** (2 * b))
-
-
-def regular_graph(n, degree, rng):
-    """Random directed graph whose rows have the same memberships, so the same sums."""
-    weight = np.linspace(1.0, 0.2, degree)
-    rows = [rng.permutation(np.delete(np.arange(n), i))[:degree] for i in range(n)]
-    source = np.repeat(np.arange(n), degree)
-    return scipy.sparse.csr_array((np.tile(weight, n), (source, np.concatenate(rows))))
 
 
 def sampled_loss(flat, shape, graph, omega, negatives, a=A, b=B, space=RANDERS):

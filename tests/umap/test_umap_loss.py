@@ -15,17 +15,10 @@ from finsler_ext.umap.loss import (
     potential_table,
     umap_loss,
 )
-from tests.models import one_epoch_moves, optimize_layout
+from tests.models import one_epoch_moves, optimize_layout, regular_graph
 
 A, B = 1.577, 0.895
 SHAPE = {"a": A, "b": B}
-
-
-def regular_graph(n, degree, rng):
-    weight = np.linspace(1.0, 0.2, degree)
-    rows = [rng.permutation(np.delete(np.arange(n), i))[:degree] for i in range(n)]
-    source = np.repeat(np.arange(n), degree)
-    return scipy.sparse.csr_array((np.tile(weight, n), (source, np.concatenate(rows))))
 
 
 def brute_force(Y, graph, omega, negatives, strength=1.0, space=RANDERS):
