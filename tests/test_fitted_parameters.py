@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load
+from finsler_ext.umap import transform
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 X = np.random.default_rng(0).normal(size=(40, 4))
@@ -34,3 +35,16 @@ def test_transform_uses_the_parameters_of_the_fit(model, change, tmp_path):
     np.testing.assert_array_equal(loaded.transform(NEW), before)
     name, value = next(iter(change.items()))
     np.testing.assert_array_equal(getattr(loaded, name), value)  # a new fit would use it
+
+
+def test_threads_set_after_a_fit_are_those_of_transform(monkeypatch):
+    place, used = transform.place_points, []
+
+    def watched(*given, n_threads, **others):
+        used.append(n_threads)
+        return place(*given, n_threads=n_threads, **others)
+
+    monkeypatch.setattr(transform, "place_points", watched)
+    model = FinslerUMAP(n_epochs=10, random_state=0, n_jobs=1).fit(X)
+    model.set_params(n_jobs=3).transform(NEW)
+    assert used == [3]

@@ -53,7 +53,7 @@ def transform(options, interrupts: Interrupts) -> int:
         if incoming.rows != table.rows:
             raise UsageError(f"{options.incoming} and {source} must have the same rows")
     plots = check_plots(options.plot, len(model.embedding_) + X.shape[0], *inputs, output)
-    _use_threads(model, options.threads)
+    model.set_params(n_jobs=options.threads, output="all")
     stage("placing rows")
     started = time.perf_counter()
     with warnings_as_notes():
@@ -100,14 +100,6 @@ def _prepared(model, about: dict, known: list[str] | None, table: Table, source:
     if scipy.sparse.issparse(X):
         raise UsageError(f"{source} is sparse; the model was fitted with --standardize")
     return (X - about["centre"]) / about["spread"]
-
-
-def _use_threads(model, n_jobs: int) -> None:
-    from finsler_ext._threads import resolve_n_jobs
-
-    model.set_params(n_jobs=n_jobs, output="all")
-    if hasattr(model, "_n_threads"):
-        model._n_threads = resolve_n_jobs(n_jobs)
 
 
 def _in_batches(model, X, ways: dict, interrupts: Interrupts) -> np.ndarray:

@@ -285,6 +285,4 @@ def single_threaded(model):
     """The model with one thread: a worker has as many as it has tasks."""
     model = copy(model)
     model.n_jobs = 1
-    if hasattr(model, "_n_threads"):
-        model._n_threads = 1
     return model

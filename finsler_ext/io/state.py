@@ -1,7 +1,7 @@
 """What of an object is written, and what is made anew when it is read.
 
 A file may name the classes that are declared by `finsler_ext.schema.saved`, and nothing it names
-is called. Compiled functions, thread counts and progress bars belong to a process. They are left
+is called. Compiled functions and progress bars belong to a process. They are left
 out, and made from what the file says when it is read. So are the searches of other packages.
 """
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.schema import (
     FLAG,
     JOBS,
@@ -66,12 +65,7 @@ FOREIGN: dict[str, tuple[str, dict[str, Field]]] = {
 }
 # Of a search that was built without a seed; any number does.
 REBUILD_SEED = 0
-UMAP_DERIVED = (
-    "_input_distance_func",
-    "_inverse_distance_func",
-    "_output_distance_func",
-    "_n_threads",
-)
+UMAP_DERIVED = ("_input_distance_func", "_inverse_distance_func", "_output_distance_func")
 
 
 def class_named(name) -> type:
@@ -168,7 +162,6 @@ def _estimator(cls: Any, state: dict[str, Any]) -> Any:
 
 def _umap(cls: type, state: dict[str, Any]) -> Any:
     made = _estimator(cls, state)
-    made._n_threads = resolve_n_jobs(made.n_jobs)
     if "_sparse_data" in state:
         metric = getattr(made, "_fitted_params", {}).get("metric", made.metric)
         functions = named_metric(metric, made._sparse_data)

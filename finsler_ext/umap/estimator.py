@@ -287,6 +287,10 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         self._fit(X, y=y, ensure_all_finite=ensure_all_finite, callback=callback, pinned=pinned)
         return self
 
+    @property
+    def _n_threads(self) -> int:
+        return resolve_n_jobs(self.n_jobs)
+
     # The steps of a fit, in the order in which `FinslerEstimator` takes them.
 
     def _validate(self, X, *, y, ensure_all_finite, callback, pinned=None) -> Rows:
@@ -297,7 +301,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         with upstream_validation(self, X):
             self._validate_parameters()
         check_finsler_parameters(self, X, strengths=data.strengths is not None)
-        self._n_threads = resolve_n_jobs(self.n_jobs)
+        resolve_n_jobs(self.n_jobs)  # refuses 0
         given = self.local_scale
         self._given_scale = None if given is None else np.array(given, dtype=np.float64)
         pins = read_pins(pinned, X.shape[0], self.n_components, self.node_names_)
@@ -550,8 +554,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             result.node_names_ = right.node_names_
         result.local_scale_ = np.sqrt(left.local_scale_ * right.local_scale_)
         result.omega_norm_, result._a, result._b = result.omega_norm, result.a, result.b
-        result._n_threads, result._bar_kwds = left._n_threads, left._bar_kwds
-        result._n_epochs_list, result._n_features_out = None, result.n_components
+        result._bar_kwds, result._n_epochs_list = left._bar_kwds, None
+        result._n_features_out = result.n_components
         seed = COMBINED_SEED if left.random_state is None else left.random_state
         result.gradient_share_ = float("nan")
         result._embed(Rows(None, result.init, check_random_state(seed)))
