@@ -5,7 +5,7 @@
 
 Hashes are of the bytes of the embedding, so they compare on one machine with one set of packages
 only. The list covers the three estimators, every method of each, directed and density data, held
-and free heights, "auto", transform, update and the spectral methods.
+and free heights, "auto", transform, update, a series of maps and the spectral methods.
 """
 
 from __future__ import annotations
@@ -138,7 +138,18 @@ def _umap_fits() -> Fits:
             "umap update": {"then": _update},
             "umap inverse": {"then": lambda m: m.inverse_transform(m.embedding_[:NEW_ROWS])},
         }
-    )
+    ) | {"umap series": _series}
+
+
+def _series() -> np.ndarray:
+    """Two data sets that share rows, and a third that is added."""
+    from finsler_ext import AlignedFinslerUMAP, FinslerUMAP
+
+    X, Y = _blobs()[:80], _blobs()[20:100]
+    same = {i: i - 20 for i in range(20, 80)}
+    estimator = FinslerUMAP(n_epochs=EPOCHS, random_state=3, n_jobs=2)
+    series = AlignedFinslerUMAP(estimator).fit([X, Y], relations=[same])
+    return np.concatenate(series.update(Y[5:], relations={5 + i: i for i in range(75)}).embeddings_)
 
 
 def _tsne_fits() -> Fits:

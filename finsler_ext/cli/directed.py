@@ -122,22 +122,22 @@ def _call_reader(path: Path, reader, *arguments, **keywords):
         raise UsageError(f"{path}: {text}") from None
 
 
-def _said(options) -> dict:
-    """What the user says about the columns of an edge list."""
+def _columns_given(options) -> dict:
+    """What the options say of the columns of an edge list."""
     return {name: getattr(options, name) for name in ("source", "target", "weight", "values")}
 
 
-def _read(path: Path, data, how: str, **said) -> Directed:
+def _read(path: Path, data, how: str, **columns) -> Directed:
     """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
     from finsler_ext.directed.read import read_directed
 
-    return _directed(_call_reader(path, read_directed, data, **said), how)
+    return _directed(_call_reader(path, read_directed, data, **columns), how)
 
 
 def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> Directed:
     from finsler_ext.directed.read import read_frame
 
-    return _directed(_call_reader(path, read_frame, columns, rows, **_said(options)), how)
+    return _directed(_call_reader(path, read_frame, columns, rows, **_columns_given(options)), how)
 
 
 def _directed(found, how: str) -> Directed:
@@ -156,7 +156,7 @@ def _from_array(path: Path, kind: str, options) -> Directed:
         matrix = load_npy(path)
     if matrix.shape[0] == matrix.shape[1]:
         _check_size(path, matrix.shape[0])
-        data = _read(path, matrix, "", **_said(options))
+        data = _read(path, matrix, "", **_columns_given(options))
     elif scipy.sparse.issparse(matrix) or matrix.shape[1] not in (2, 3):
         raise _neither(path, *matrix.shape)
     else:
@@ -292,7 +292,7 @@ def _edges(path: Path, header, lines, options) -> Directed:
         length = _call_reader(path, choose_length, others, options.weight, options.values)
         if length is not None:
             columns[length] = _edge_lengths(path, columns[length])
-    return _directed(_call_reader(path, read_columns, columns, **_said(options)), "")
+    return _directed(_call_reader(path, read_columns, columns, **_columns_given(options)), "")
 
 
 def _edge_lengths(path: Path, cells) -> np.ndarray:
@@ -321,7 +321,7 @@ def _matrix(path: Path, lines, found: _Names, options) -> Directed:
     names = f"named by the first {where}" if where else "without names"
     how = f"a square matrix {names}, rows being sources"
     if not where:
-        return _read(path, D, how, **_said(options))
+        return _read(path, D, how, **_columns_given(options))
     for given in (rows, columns):
         if given is not None and len(set(given)) < len(given):
             twice = next(name for name in given if given.count(name) > 1)

@@ -205,7 +205,7 @@ def _search(model, X, k, random_state) -> Search:
 
 def exact_index(model, X, *, symmetric: bool) -> ExactIndex:
     """An index that compares new rows with all rows of X in the metric of the model."""
-    # products of sparse rows round, and differently in other company
+    # sums over sparse rows round differently in another batch
     by_name = model.metric in EUCLIDEAN and not scipy.sparse.issparse(X)
     return ExactIndex(
         model.metric if by_name else model._input_distance_func,

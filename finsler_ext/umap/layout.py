@@ -241,7 +241,7 @@ class Layouts:
             find_axis=self.given_columns != model.n_components and self.pins is None,
             potential=self.potential,
             noisy=model.asymmetry_.kind == DENSITY,
-            # who watches sees both acts
+            # a callback sees both acts
             first_act=None if callback is not None else self.first_acts.get(mode),
         )
         if layout.first_act is not None:
@@ -316,7 +316,7 @@ class Layouts:
         start = initial_positions(
             init, columns, graph, self.features, random_state, as_given=pins is not None
         )
-        # the frame of a start that was not given means nothing
+        # only a given start has a frame that matters
         start = keep_pins(start, pins) if self.given_columns else on_pins(start, pins, graph)
         if columns < m:
             height = np.zeros(len(start), dtype=np.float32)

@@ -5,7 +5,7 @@ negatives, which push the source only. The potential of these moves is
 
     L(Y) = Σ p_ij A(F_ij) + (r/2n) Σ_{i≠k} ½ (K_i + K_k) R(F_ik),   K_i = Σ_j p_ij,
 
-with A = −ln q and R = −ln(1 − q), both as the kernel has them: softened, limited, read from a
+with A = −ln q and R = −ln(1 − q), both softened and limited as in the kernel, and read from a
 table. Where the K_i are equal, as in a membership graph, the expected move is −∇L up to a factor;
 a negative moves one end only, hence r/2. Edges are summed exactly. The second sum goes over all
 pairs of few points and over a random sample of many, with its standard error beside it.
