@@ -88,12 +88,13 @@ def test_unique_puts_duplicates_in_one_place(few_digits):
 
 
 def test_lists_of_epochs_and_callbacks(few_digits):
-    seen = []
+    seen, frames = [], []
     model = quick(n_epochs=[5, 10, 20])
-    model.fit(few_digits[0], callback=lambda epoch, Y: seen.append(epoch))
+    model.fit(few_digits[0], callback=lambda epoch, Y: (seen.append(epoch), frames.append(Y)))
     assert [e.shape for e in model.embedding_list_] == [(200, 3)] * 3
     assert np.array_equal(model.embedding_list_[-1], model.embedding_)
     assert seen == list(range(1, 21))
+    assert not np.array_equal(frames[0], frames[-1])
 
 
 def test_epochs_out_of_order_and_unique_rows_with_an_init(few_digits):

@@ -134,14 +134,6 @@ def test_grid_search_over_the_drift(few_digits):
     assert search.predict(X[:7]).shape == (7,)
 
 
-def test_a_callback_sees_every_epoch_and_can_make_an_animation(few_digits):
-    frames = []
-    quick().fit(few_digits[0], callback=lambda epoch, Y: frames.append((epoch, Y.copy())))
-    assert [epoch for epoch, _ in frames] == list(range(1, 31))
-    assert frames[0][1].shape == (200, 3)
-    assert not np.array_equal(frames[0][1], frames[-1][1])
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_umaps_plots_show_the_map_plane(few_digits):
     for package in ("datashader", "bokeh", "holoviews", "colorcet", "skimage"):

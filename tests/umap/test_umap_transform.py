@@ -1,6 +1,5 @@
 """transform and update: where new rows go."""
 
-import pickle
 from functools import cache
 
 import numpy as np
@@ -109,11 +108,6 @@ def test_sparse_and_dense_agree(digits):
     np.testing.assert_allclose(
         dense.transform(scipy.sparse.csr_matrix(X[300:])), dense_new, atol=1e-2
     )
-
-
-def test_pickled_models_transform_the_same(few_digits, model):
-    X = few_digits[0][:20] + 0.5
-    assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
 
 
 def test_the_height_of_new_points_follows_their_density():
