@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from finsler_ext.cli.messages import UsageError
 from finsler_ext.cli.tables import (
+    Table,
     format_of,
     load_npy,
     load_npz,
@@ -24,6 +25,9 @@ from finsler_ext.cli.tables import (
     open_h5ad,
 )
 from finsler_ext.cli.text import is_missing, is_number, is_text, numbers_of, read_cells
+
+if TYPE_CHECKING:  # importing it takes seconds
+    from finsler_ext.directed.data import DirectedData
 
 # A dense matrix of more rows than this does not fit into memory.
 MOST_ROWS = 20_000
@@ -34,68 +38,56 @@ FEWEST = 4
 MOSTLY_ONE_WAY, MOST_MDS_NODES = 0.5, 5000
 
 
-class Directed(NamedTuple):
-    """Directed data (a `DirectedData`), names of its rows, and labels."""
-
-    data: Any
-    rows: list
-    label: np.ndarray | None = None
-
-    @property
-    def D(self):
-        """Directed distances, nan or absent where unknown."""
-        return self.data.distances
-
-    def method(self) -> tuple[str, str]:
-        """The estimator for such data, and why, if it is not the usual one."""
-        from finsler_ext.directed.digraph import is_digraph
-
-        if self.data.strengths is not None:
-            return (
-                "umap",
-                "strengths and transitions say who is near, and not how far apart all are",
-            )
-        if scipy.sparse.issparse(self.D) and is_digraph(self.D):
-            one_way = self.data.one_way_share
-            if one_way > MOSTLY_ONE_WAY:
-                return "umap", f"{100 * one_way:.0f} % of the edges are one-way"
-            if len(self.rows) > MOST_MDS_NODES:
-                return "umap", f"{len(self.rows)} nodes are many"
-        return "mds", ""
-
-    @property
-    def n_known(self) -> int:
-        """Ordered pairs whose distance is known."""
-        if scipy.sparse.issparse(self.D):
-            entries = self.D.tocoo()
-            return int(np.count_nonzero(entries.coords[0] != entries.coords[1]))
-        known = np.isfinite(self.D)
-        return int(known.sum() - known.diagonal().sum())
-
-
-def read_directed_file(path: Path, options) -> Directed:
-    kind = format_of(path)
+def read_directed_file(path: Path, options) -> Table:
+    """A table whose X is a `DirectedData`, with nan for unknown pairs of a dense matrix."""
+    kind, label = format_of(path), None
     _check_options(path, kind, options)
     if kind in ("csv", "tsv"):
         data = _from_text(path, options)
     elif kind == "parquet":
-        columns, rows, _ = load_parquet(path)
-        data = _from_frame(path, columns, None if rows is None else rows.tolist(), options)
+        columns, names, _ = load_parquet(path)
+        data = _from_frame(path, columns, None if names is None else names.tolist(), options)
     elif kind == "h5ad":
         data = _read(path, open_h5ad(path), "", weight=options.weight)
     else:
-        data = _from_array(path, kind, options)
-    if len(data.rows) < FEWEST:
-        read = f", read as {data.data.how}" if data.data.how else ""
-        raise UsageError(
-            f"{path} has {len(data.rows)} points{read}; an embedding needs at least {FEWEST}"
-        )
-    if data.n_known == 0:
+        data, label = _from_array(path, kind, options)
+    D = data.distances
+    n = D.shape[0]
+    if n < FEWEST:
+        read = f", read as {data.how}" if data.how else ""
+        raise UsageError(f"{path} has {n} points{read}; an embedding needs at least {FEWEST}")
+    n_known = _known_pairs(D)
+    if n_known == 0:
         raise UsageError(f"{path} has no distance between any two points")
-    values = data.D.data if scipy.sparse.issparse(data.D) else data.D
-    if np.nanmin(values) < 0:
+    if np.nanmin(D.data if scipy.sparse.issparse(D) else D) < 0:
         raise UsageError(f"{path} has negative entries; costs must be numbers ≥ 0")
-    return data
+    rows = list(range(n)) if data.names is None else list(data.names)
+    return Table(data, None, rows, label, f"{n} points with {n_known} directed distances")
+
+
+def _known_pairs(D) -> int:
+    """Ordered pairs whose distance is known."""
+    if scipy.sparse.issparse(D):
+        entries = D.tocoo()
+        return int(np.count_nonzero(entries.coords[0] != entries.coords[1]))
+    known = np.isfinite(D)
+    return int(known.sum() - known.diagonal().sum())
+
+
+def method_for(data) -> tuple[str, str]:
+    """The estimator for a `DirectedData`, and why, if it is not the usual one."""
+    from finsler_ext.directed.digraph import is_digraph
+
+    if data.strengths is not None:
+        return "umap", "strengths and transitions say who is near, and not how far apart all are"
+    D = data.distances
+    if scipy.sparse.issparse(D) and is_digraph(D):
+        one_way = data.one_way_share
+        if one_way > MOSTLY_ONE_WAY:
+            return "umap", f"{100 * one_way:.0f} % of the edges are one-way"
+        if D.shape[0] > MOST_MDS_NODES:
+            return "umap", f"{D.shape[0]} nodes are many"
+    return "mds", ""
 
 
 def _check_options(path: Path, kind: str, options) -> None:
@@ -127,28 +119,27 @@ def _columns_given(options) -> dict:
     return {name: getattr(options, name) for name in ("source", "target", "weight", "values")}
 
 
-def _read(path: Path, data, how: str, **columns) -> Directed:
+def _read(path: Path, data, how: str, **columns) -> DirectedData:
     """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
     from finsler_ext.directed.read import read_directed
 
     return _directed(_call_reader(path, read_directed, data, **columns), how)
 
 
-def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> Directed:
+def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> DirectedData:
     from finsler_ext.directed.read import read_frame
 
     return _directed(_call_reader(path, read_frame, columns, rows, **_columns_given(options)), how)
 
 
-def _directed(found, how: str) -> Directed:
+def _directed(found, how: str) -> DirectedData:
     D = found.distances
     if not scipy.sparse.issparse(D):
         D = np.where(np.isposinf(D), np.nan, D.astype(np.float64, copy=False))
-    names = list(range(D.shape[0])) if found.names is None else list(found.names)
-    return Directed(replace(found, distances=D, how=how or found.how), names)
+    return replace(found, distances=D, how=how or found.how)
 
 
-def _from_array(path: Path, kind: str, options) -> Directed:
+def _from_array(path: Path, kind: str, options) -> tuple[DirectedData, np.ndarray | None]:
     others: dict = {}
     if kind == "npz":
         matrix, others = load_npz(path, options.array, "D")
@@ -165,16 +156,14 @@ def _from_array(path: Path, kind: str, options) -> Directed:
             raise UsageError(f"{path}: the first two columns of an edge list must be whole numbers")
         cells = [*ends.T.astype(np.int64), *matrix.T[2:]]
         data = _without_header(path, cells, options)
-    names = others.get("names")
-    if names is not None and names.shape == (len(data.rows),):
-        rows = [str(name) for name in names]
-        data = data._replace(data=replace(data.data, names=rows, how=""), rows=rows)
-    if options.label is not None:
-        data = data._replace(label=npz_label(path, options.label, others, len(data.rows)))
-    return data
+    names, n = others.get("names"), data.distances.shape[0]
+    if names is not None and names.shape == (n,):
+        data = replace(data, names=[str(name) for name in names], how="")
+    label = None if options.label is None else npz_label(path, options.label, others, n)
+    return data, label
 
 
-def _without_header(path: Path, cells: list, options) -> Directed:
+def _without_header(path: Path, cells: list, options) -> DirectedData:
     """An edge list by the order of its columns."""
     order = ["source", "target", "length"][: len(cells)]
     how = f"an edge list without a header, in the order {', '.join(order)}, the first edge from "
@@ -186,7 +175,7 @@ def _without_header(path: Path, cells: list, options) -> Directed:
 # ------------------------------------------------------------------ text
 
 
-def _from_text(path: Path, options) -> Directed:
+def _from_text(path: Path, options) -> DirectedData:
     lines = [cells for _, cells in read_cells(path)]
     if not lines:
         raise UsageError(f"{path} is empty")
@@ -280,7 +269,7 @@ def _has_edge_header(lines, options) -> bool:
     return not nodes & {str(end) for end in ends}
 
 
-def _edges(path: Path, header, lines, options) -> Directed:
+def _edges(path: Path, header, lines, options) -> DirectedData:
     from finsler_ext.directed.edge_lists import choose_length, find_ends, read_columns
 
     if not lines:
@@ -307,7 +296,7 @@ def _all_numbers(lines) -> bool:
     return all(is_number(cell) or is_missing(cell) for line in lines for cell in line)
 
 
-def _matrix(path: Path, lines, found: _Names, options) -> Directed:
+def _matrix(path: Path, lines, found: _Names, options) -> DirectedData:
     columns, rows = found
     body = lines if columns is None else lines[1:]
     body = body if rows is None else [line[1:] for line in body]

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from finsler_ext._files import encodable
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext.cli.directed import MOST_ROWS, Directed, read_directed_file
+from finsler_ext.cli.directed import MOST_ROWS, method_for, read_directed_file
 from finsler_ext.cli.messages import (
     NAMES,
     Interrupts,
@@ -60,13 +60,13 @@ def embed(options, interrupts: Interrupts) -> int:
     stage(f"reading {shown(source)}")
     read = read_directed_file if options.directed else read_table
     data = read(source, options)
-    if isinstance(data, Directed):
-        note(f"read {shown(source)}: {data.data}")
+    if options.directed:
+        note(f"read {shown(source)}: {data.X}")
     check_output(output, source, *([] if options.pin is None else [Path(options.pin)]))
     plots = check_plots(options.plot, len(data.rows), source, output)
     if options.save is not None:
         check_model(Path(options.save), source, output, *plots)
-    method = options.method or _proposed_method(data)
+    method = options.method or (_proposed_method(data.X) if options.directed else "umap")
     stage(f"loading {NAMES[method]}")
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.evidence.verdict import ChanceWarning
@@ -101,21 +101,19 @@ def embed(options, interrupts: Interrupts) -> int:
         _note_label(model, options.label)
     if getattr(model, "_knn_search_index", None) is not None:
         note(_search_in_words(model))
-    how = data.how if isinstance(data, Table) else ""
+    size = data.source if options.directed else f"{len(data.rows)} rows of {data.source}"
     choice = getattr(model, "column_choice_", None) if options.directed else None
     print(
-        (f"Read {shown(source)}: {shown(how)}. " if how else "")
-        + f"Embedded {_size(data)} in {seconds:.1f} s with {NAMES[method]} at "
+        (f"Read {shown(source)}: {shown(data.how)}. " if data.how else "")
+        + f"Embedded {size} in {seconds:.1f} s with {NAMES[method]} at "
         f"omega_norm={model.omega_norm_:.3g}; written to {joined(interrupts.written)}. "
         f"{verdict(model)}" + (f" Columns: {choice.reason}." if choice else "")
     )
     return 0
 
 
-def _proposed_method(data: Table | Directed) -> str:
-    if isinstance(data, Table):
-        return "umap"
-    method, why = data.method()
+def _proposed_method(directed) -> str:
+    method, why = method_for(directed)
     if why:
         note(f"{NAMES[method]}, because {why}; --method mds would embed shortest paths")
     return method
@@ -128,12 +126,12 @@ def _note_label(model, label: str | None) -> None:
             note(f"the label {label!r} is column {written!r}")
 
 
-def _save(model, data: Table | Directed, options) -> None:
+def _save(model, data: Table, options) -> None:
     """The model, and what `finsler-ext transform` must know of the file it was fitted to."""
     from finsler_ext.io import save
 
     about: dict = {}
-    if isinstance(data, Table):
+    if not options.directed:
         about["columns"] = data.columns
         if options.standardize:
             about["centre"], about["spread"] = _units(data.X)
@@ -157,13 +155,7 @@ def _search_in_words(model) -> str:
     return search_in_words(model, model._raw_data, found)
 
 
-def _size(data: Table | Directed) -> str:
-    if isinstance(data, Table):
-        return f"{len(data.rows)} rows of {data.source}"
-    return f"{len(data.rows)} points with {data.n_known} directed distances"
-
-
-def _fitted(method: str, data: Table | Directed, options):
+def _fitted(method: str, data: Table, options):
     settings = {"random_state": options.seed, "n_jobs": options.threads}
     given = {"omega_norm": options.omega_norm, "n_components": options.components}
     settings |= {name: value for name, value in given.items() if value is not None}
@@ -171,7 +163,7 @@ def _fitted(method: str, data: Table | Directed, options):
         raise UsageError(f"--components auto is for mds; {method} needs a number")
     settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
-    X = data.data if isinstance(data, Directed) else _points(data, options)
+    X = data.X if options.directed else _points(data, options)
     pinned = None
     if options.pin is not None:
         if method == "mds":

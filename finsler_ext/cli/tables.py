@@ -31,10 +31,11 @@ MOST_EXACT = 2**53
 class Table(NamedTuple):
     """Points to embed, what names their rows, and what colours them.
 
-    X : array or sparse matrix
+    X : array or sparse matrix, or a `DirectedData`
     columns : their names; None where they have none and are numbered from 1
     rows : their names, or their numbers from 0
     label : one per row, or None
+    source : its columns, or its points and distances, in words
     how : how a text file was read, in words
     header : whether a text file has one
     lines : of a text file, where each row is
