@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from finsler_ext._messages import warn, without_foreign
 from finsler_ext.base import is_collection
 from finsler_ext.dask.cluster import Blocks, Runner, blocks_of, matrix_of, runner_for, taken
-from finsler_ext.dask.neighbors import nearest_by_parts, parts_of
+from finsler_ext.dask.neighbors import nearest_by_parts
 from finsler_ext.neighbors.search import SearchSettings
 
 # Rows and bytes (in single precision) that are laid out on one machine without a word, and the
@@ -68,7 +68,14 @@ def fit_blocks(model, blocks: Blocks, runner: Runner, sample="auto", rows_per_pa
     chosen = sampled_rows(model, blocks, sample)
     X = _gathered(blocks, chosen, runner)
     draft = copy(model)
-    FITTERS[_kind(model)](draft, X, partial(_neighbors, blocks, chosen, runner, rows_per_part))
+
+    def find(prepare, k, settings):
+        """The k nearest others of every row, found on the cluster."""
+        options = {"chosen": chosen, "prepare": prepare, "rows_per_part": rows_per_part}
+        found = nearest_by_parts(blocks, runner, k, settings, **options)
+        return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+
+    FITTERS[_kind(model)](draft, X, find)
     draft.sample_indices_ = chosen
     added = {"sample_indices_"}
     if blocks.columns is not None:
@@ -132,13 +139,6 @@ def _gathered(blocks: Blocks, chosen, runner: Runner) -> np.ndarray:
     if X is None:
         raise ValueError("X has no rows.")
     return X
-
-
-def _neighbors(blocks, chosen, runner, rows_per_part, prepare, k, settings: SearchSettings):
-    """The k nearest others of every row, found on the cluster."""
-    parts = parts_of(blocks, chosen, prepare, runner, rows_per_part)
-    found = list(nearest_by_parts(parts, k, runner, settings))
-    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 
 def _fit_umap(model, X, find) -> None:

@@ -8,8 +8,7 @@ are compared exactly, so the result is that of one machine, for any number of wo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,49 +20,41 @@ PART_BYTES, QUERY_ROWS = 2**25, 2**14
 EUCLIDEAN = SearchSettings()
 
 
-class Parts(NamedTuple):
-    """Rows on the cluster, divided by their number.
+def nearest_by_parts(
+    blocks,
+    runner,
+    k: int,
+    settings: SearchSettings = EUCLIDEAN,
+    *,
+    chosen=None,
+    prepare=np.asarray,
+    rows_per_part: int | None = None,
+    query_rows: int = QUERY_ROWS,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Row numbers and distances of the k nearest others of every row, by blocks of rows.
 
-    tasks : one per part, an array of float32
-    starts : first row of each part, and the number of rows
+    Of the ``chosen`` rows, all by default; ``prepare`` is applied to every part on the cluster.
     """
-
-    tasks: list
-    starts: np.ndarray
-
-
-def parts_of(blocks, chosen, prepare, runner, rows_per_part: int | None = None) -> Parts:
-    """The chosen rows (all if None) as parts; ``prepare`` is applied to each on the cluster."""
     import dask
 
     n = blocks.n_rows if chosen is None else len(chosen)
+    rows = np.arange(n) if chosen is None else chosen
     step = rows_per_part or max(QUERY_ROWS, PART_BYTES // (4 * blocks.n_columns))
-    starts = np.append(np.arange(0, n, step), n)
-    numbers = [
-        np.arange(lo, hi) if chosen is None else chosen[lo:hi] for lo, hi in pairwise(starts)
-    ]
-    tasks = [dask.delayed(prepare)(blocks.rows(rows)) for rows in numbers]
-    return Parts(runner.persist(tasks), starts)
-
-
-def nearest_by_parts(
-    parts: Parts, k: int, runner, settings: SearchSettings = EUCLIDEAN, *, query_rows=QUERY_ROWS
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers and distances of the k nearest others of every row, by blocks of rows."""
-    import dask
-
-    n = int(parts.starts[-1])
+    starts = range(0, n, step)
+    parts = runner.persist(
+        [dask.delayed(prepare)(blocks.rows(rows[start : start + step])) for start in starts]
+    )
     k = min(k, n - 1)
     search = dask.delayed(_nearest)
 
     def tasks() -> Iterator[Any]:
-        for q, queries in enumerate(parts.tasks):
-            size = int(parts.starts[q + 1] - parts.starts[q])
+        for here, queries in zip(starts, parts, strict=True):
+            size = min(step, n - here)
             for lo in range(0, size, query_rows):
-                rows = slice(lo, min(lo + query_rows, size))
+                some = slice(lo, min(lo + query_rows, size))
                 found = [
-                    search(queries, rows, part, int(parts.starts[p]), k, settings, same=p == q)
-                    for p, part in enumerate(parts.tasks)
+                    search(queries, some, part, start, k, settings, same=start == here)
+                    for start, part in zip(starts, parts, strict=True)
                 ]
                 yield dask.delayed(merged)(found, k)
 

@@ -26,7 +26,7 @@ from finsler_ext.dask.cluster import (  # noqa: E402
     local_cluster,
 )
 from finsler_ext.dask.files import open_collection, write_embedding  # noqa: E402
-from finsler_ext.dask.neighbors import nearest_by_parts, parts_of  # noqa: E402
+from finsler_ext.dask.neighbors import nearest_by_parts  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 
@@ -86,8 +86,8 @@ def foreign(tmp_path):
 
 def neighbors(collection, client, part):
     tasks = Runner(client)
-    parts = parts_of(blocks_of(collection, tasks), None, np.asarray, tasks, part)
-    found = nearest_by_parts(parts, 15, tasks, query_rows=90)
+    blocks = blocks_of(collection, tasks)
+    found = nearest_by_parts(blocks, tasks, 15, rows_per_part=part, query_rows=90)
     return [np.concatenate(a) for a in zip(*found, strict=True)]
 
 
@@ -115,9 +115,8 @@ def test_worker_killed_while_neighbours_are_searched():
     collection = da.from_array(X, chunks=(60, 6))
     with local_cluster(n_workers=2) as client:
         tasks = Runner(client)
-        parts = parts_of(blocks_of(collection, tasks), None, np.asarray, tasks, 100)
-        found = []
-        for block in nearest_by_parts(parts, 15, tasks, query_rows=50):
+        blocks, found = blocks_of(collection, tasks), []
+        for block in nearest_by_parts(blocks, tasks, 15, rows_per_part=100, query_rows=50):
             found.append(block)
             if len(found) in (1, 6):  # twice
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)

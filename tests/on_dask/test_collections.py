@@ -14,7 +14,7 @@ from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, load  # noqa: E402
 from finsler_ext.dask import ClusterError, estimators, fit, transform  # noqa: E402
 from finsler_ext.dask.cluster import Runner, blocks_of  # noqa: E402
 from finsler_ext.dask.files import open_collection, row_counts  # noqa: E402
-from finsler_ext.dask.neighbors import merged, nearest_by_parts, parts_of  # noqa: E402
+from finsler_ext.dask.neighbors import merged, nearest_by_parts  # noqa: E402
 from finsler_ext.neighbors.exact import exact_neighbors  # noqa: E402
 from finsler_ext.neighbors.search import SearchSettings  # noqa: E402
 
@@ -42,8 +42,9 @@ def frame(rows, n):
 
 def neighbors(rows, collection, k, rows_per_part, metric="euclidean", query_rows=20):
     runner = Runner()
-    parts = parts_of(blocks_of(collection, runner), None, np.asarray, runner, rows_per_part)
-    found = nearest_by_parts(parts, k, runner, SearchSettings(metric), query_rows=query_rows)
+    sizes = {"rows_per_part": rows_per_part, "query_rows": query_rows}
+    blocks = blocks_of(collection, runner)
+    found = nearest_by_parts(blocks, runner, k, SearchSettings(metric), **sizes)
     return [np.concatenate(part) for part in zip(*found, strict=True)]
 
 
