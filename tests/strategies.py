@@ -141,10 +141,6 @@ def in_sparse(X, form: str, rng=None):
     return full
 
 
-def times_power_of_two(X, exponent: int):
-    return np.ldexp(X, exponent)
-
-
 @st.composite
 def spoilt(draw):
     """A table with something in it that no distance can be computed from, or that is unusual."""

@@ -340,8 +340,9 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             return Asymmetry.of_distances(distances, strengths=strengths)
         if self._asymmetric_metric:
             strengths = self.graph_ if self.affinity == "directed" else None
-            distances = affinity_lengths(self.graph_)
-            if rows.X is not None:
+            if rows.X is None:
+                distances = affinity_lengths(self.graph_)
+            else:
                 distances = neighbor_distances(self._knn_indices, self._knn_dists)
             return Asymmetry.of_distances(distances, strengths=strengths)
         given = self._given_scale is not None
