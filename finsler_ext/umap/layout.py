@@ -125,13 +125,8 @@ class UmapActs:
         )
 
     def loss(self, position, omega_norm) -> UmapLoss:
-        return umap_loss(
-            position,
-            self.graph,
-            omega_norm=omega_norm,
-            n_threads=self.n_threads,
-            **self.descent.shape._asdict(),
-        )
+        shape, n_threads = self.descent.shape, self.n_threads
+        return umap_loss(position, self.graph, shape, omega_norm=omega_norm, n_threads=n_threads)
 
     def rise_loss(self, position, omega_norm) -> float:
         return self.axis_loss(position, omega_norm)(np.eye(position.shape[1])[-1])[0]

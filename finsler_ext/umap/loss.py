@@ -21,7 +21,6 @@ import scipy.sparse
 from numba import njit
 
 from finsler_ext._threads import run_rows
-from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.schema import number, saved
 from finsler_ext.umap.kernels import (
     _GOLDEN,
@@ -66,17 +65,7 @@ class UmapLoss(NamedTuple):
 
 
 def umap_loss(
-    position,
-    graph,
-    *,
-    a: float,
-    b: float,
-    omega_norm: float,
-    space: Space = RANDERS,
-    negative_sample_rate: float = 5,
-    repulsion_strength: float = 1.0,
-    seed: int = 0,
-    n_threads: int = 1,
+    position, graph, shape: LossShape, *, omega_norm: float, seed: int = 0, n_threads: int = 1
 ) -> UmapLoss:
     """The loss above, at positions whose last column is the axis of the drift.
 
@@ -85,14 +74,9 @@ def umap_loss(
     position : array of shape (n, m)
     graph : sparse array of shape (n, n)
         Memberships p_ij, rows being sources.
-    a, b, omega_norm, space, negative_sample_rate, repulsion_strength
-        As in `finsler_ext.FinslerUMAP`.
     seed : int
         Of the partners drawn where there are too many pairs.
-    n_threads : int
-        Changes the time taken, never the result.
     """
-    shape = LossShape(a, b, repulsion_strength, negative_sample_rate, space)
     at = AxisLoss(position, graph, shape, omega_norm=omega_norm, seed=seed, n_threads=n_threads)
     return at.loss(np.eye(at.position.shape[1])[-1])
 

@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from finsler_ext import FinslerTSNE, FinslerUMAP
 from finsler_ext.height.acts import height_mode, height_share
+from finsler_ext.umap.kernels import LossShape
 from finsler_ext.umap.loss import umap_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
@@ -105,11 +106,11 @@ def test_free_layouts_are_rotated_to_where_the_loss_is_lowest(few_digits):
     """Against a scan of all directions, for a layout in two columns."""
     X, _ = few_digits
     model = FinslerUMAP(omega_norm=0.5, n_components=2, n_epochs=200, random_state=0).fit(X)
-    shape = {"a": model._a, "b": model._b, "omega_norm": 0.5}
+    shape = LossShape(model._a, model._b)
 
     def loss(angle):
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        return umap_loss(model.embedding_ @ turn.T, model.graph_, **shape)
+        return umap_loss(model.embedding_ @ turn.T, model.graph_, shape, omega_norm=0.5)
 
     here = loss(0.0)
     assert here.value == pytest.approx(model.loss_.value, rel=1e-6)

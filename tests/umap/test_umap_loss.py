@@ -18,7 +18,7 @@ from finsler_ext.umap.loss import (
 from tests.models import one_epoch_moves, optimize_layout, regular_graph
 
 A, B = 1.577, 0.895
-SHAPE = {"a": A, "b": B}
+SHAPE = LossShape(A, B)
 
 
 def brute_force(Y, graph, omega, negatives, strength=1.0, space=RANDERS):
@@ -43,7 +43,7 @@ def test_the_loss_is_the_sum_over_all_pairs(space, omega, m):
     rng = np.random.default_rng(0)
     Y = 6 * rng.normal(size=(60, m))
     graph = scipy.sparse.random_array((60, 60), density=0.1, rng=rng, format="csr")
-    loss = umap_loss(Y, graph, omega_norm=omega, space=space, negative_sample_rate=4, **SHAPE)
+    loss = umap_loss(Y, graph, LossShape(A, B, 1.0, 4, space), omega_norm=omega)
     attraction, repulsion = brute_force(
         Y.astype(np.float32).astype(float), graph, omega, 4, space=space
     )
@@ -73,7 +73,7 @@ def test_the_kernel_moves_down_this_loss(omega):
     total = sum(one_epoch_moves(Y, stored, A, B, omega, 5, e) for e in range(1, n_epochs + 1))
     gradient = approx_fprime(
         Y.astype(float).ravel(),
-        lambda flat: umap_loss(flat.reshape(Y.shape), graph, omega_norm=omega, **SHAPE).value,
+        lambda flat: umap_loss(flat.reshape(Y.shape), graph, SHAPE, omega_norm=omega).value,
         1e-2,
     ).reshape(Y.shape)
     moves = total / n_epochs
@@ -91,11 +91,11 @@ def test_a_sample_of_many_pairs_is_within_its_error():
         np.array([0.0, 1.0])
     )
     assert exact.error == 0
-    samples = [umap_loss(Y, graph, omega_norm=0.4, seed=s, **SHAPE) for s in range(20)]
+    samples = [umap_loss(Y, graph, SHAPE, omega_norm=0.4, seed=s) for s in range(20)]
     misses = [(s.value - exact.value) / s.error for s in samples]
     assert 0.4 < np.std(misses) < 1.6
     assert abs(np.mean(misses)) < 1.0
-    one, two = (umap_loss(Y, graph, omega_norm=0.4, n_threads=t, **SHAPE) for t in (1, 2))
+    one, two = (umap_loss(Y, graph, SHAPE, omega_norm=0.4, n_threads=t) for t in (1, 2))
     assert one == two
 
 
@@ -116,7 +116,7 @@ def test_a_layout_carries_its_loss():
     graph = regular_graph(60, 5, np.random.default_rng(0))
     start = np.random.default_rng(1).uniform(0, 10, size=(60, 3)).astype(np.float32)
     layout = optimize_layout(
-        start, graph, **SHAPE, omega_norm=0.5, n_epochs=100, seed=0, mode="free"
+        start, graph, a=A, b=B, omega_norm=0.5, n_epochs=100, seed=0, mode="free"
     )
-    assert layout.loss == umap_loss(layout.position, graph, omega_norm=0.5, **SHAPE)
-    assert layout.loss.value < umap_loss(start, graph, omega_norm=0.5, **SHAPE).value
+    assert layout.loss == umap_loss(layout.position, graph, SHAPE, omega_norm=0.5)
+    assert layout.loss.value < umap_loss(start, graph, SHAPE, omega_norm=0.5).value

@@ -9,6 +9,7 @@ from benchmarks.paper.methods import Embedded, Request, upside_down
 from benchmarks.paper.problem import Problem
 from benchmarks.peers.one_sided import OneSidedFinslerUMAP
 from finsler_ext import FinslerUMAP
+from finsler_ext.umap.layout import loss_shape
 from finsler_ext.umap.loss import umap_loss
 
 
@@ -79,15 +80,8 @@ def _ours(estimator, problem: Problem, request: Request, seed: int, **options) -
 
 def _loss_opposite(model) -> float:
     """The loss of the same layout under the opposite drift."""
-    return umap_loss(
-        upside_down(model.embedding_),
-        model.graph_,
-        a=model._a,
-        b=model._b,
-        omega_norm=model.omega_norm_,
-        negative_sample_rate=model.negative_sample_rate,
-        repulsion_strength=model.repulsion_strength,
-    ).value
+    turned, shape = upside_down(model.embedding_), loss_shape(model)
+    return umap_loss(turned, model.graph_, shape, omega_norm=model.omega_norm_).value
 
 
 def fitted(estimator, problem: Problem, request: Request, seed: int, **options):

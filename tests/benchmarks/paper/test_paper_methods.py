@@ -10,6 +10,7 @@ from sklearn.manifold._utils import _binary_search_perplexity
 from benchmarks.paper.methods import embed, paper_tsne, paper_umap
 from benchmarks.paper.methods.paper_family import _equal_affinities
 from benchmarks.paper.problem import problem_of
+from finsler_ext.umap.kernels import LossShape
 from finsler_ext.umap.loss import umap_loss
 
 A, B = 1.577, 0.895  # of min_dist = 0.1
@@ -62,9 +63,7 @@ def test_umap_starts_flat_and_descends(iris):
     assert np.ptp(seen[None][:, -1]) > 0.1
     P = _memberships(iris)
     loss = {
-        epochs: umap_loss(
-            places, P, a=A, b=B, omega_norm=0.5, negative_sample_rate=5, repulsion_strength=1.0
-        ).value
+        epochs: umap_loss(places, P, LossShape(A, B), omega_norm=0.5).value
         for epochs, places in seen.items()
     }
     assert loss[None] < loss[0]
