@@ -61,16 +61,7 @@ def _kmeans_graph(use: SearchSettings) -> NeighborIndex:
 def _nn_descent(use: SearchSettings) -> NeighborIndex:
     from finsler_ext.neighbors.nndescent import NNDescentIndex
 
-    return NNDescentIndex(
-        metric=use.metric,
-        metric_kwds=use.metric_kwds,
-        function=use.function,
-        random_state=use.random_state,
-        # NN-descent depends on its thread count, a seeded result must not
-        n_threads=1 if use.seeded else use.n_threads,
-        low_memory=use.low_memory,
-        verbose=use.verbose,
-    )
+    return NNDescentIndex(use)
 
 
 SEARCHES: dict[str, Callable[[SearchSettings], NeighborIndex]] = {

@@ -18,6 +18,7 @@ from finsler_ext.neighbors.search import (
     DirectedNeighbors,
     NeighborIndex,
     NewNeighbors,
+    SearchSettings,
     with_missing,
     with_self_first,
 )
@@ -31,60 +32,36 @@ LARGEST = 1e18
 class NNDescentIndex:
     """A `NeighborIndex` by pynndescent's NN-descent, with umap-learn's settings.
 
-    Parameters
-    ----------
-    given : pynndescent.NNDescent, optional
-        A search that was made elsewhere.
-    function : callable, optional
-        The compiled metric, where pynndescent does not know its name.
-    n_threads : int
-        NN-descent depends on it; with 1, the result follows from ``random_state`` alone.
+    ``search`` is a pynndescent.NNDescent that was made elsewhere.
     """
 
     name = "nndescent"
 
-    def __init__(
-        self,
-        given=None,
-        *,
-        metric: str | Callable = "euclidean",
-        metric_kwds=None,
-        function: Callable | None = None,
-        random_state=None,
-        n_threads: int = 1,
-        low_memory: bool = True,
-        verbose: bool = False,
-    ):
-        self.search = given
-        self.metric = metric
-        self.metric_kwds = dict(metric_kwds or {})
-        self.function = function
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.low_memory = low_memory
-        self.verbose = verbose
+    def __init__(self, use: SearchSettings | None = None, search=None):
+        self.use, self.search = use or SearchSettings(), search
 
     def build(self, X, k: int) -> DirectedNeighbors:
         from pynndescent import NNDescent
 
         _refuse_large(X)
         stage("finding neighbours by NN-descent")
-        n = X.shape[0]
+        n, use = X.shape[0], self.use
         metric = self._known_metric(X)
-        built_from = X, deepcopy(self.random_state)
-        with numba_threads(self.n_threads):
+        built_from = X, deepcopy(use.random_state)
+        # it depends on the number of threads, and a seeded result must not
+        with numba_threads(1 if use.seeded else use.n_threads):
             self.search = NNDescent(
                 X,
                 n_neighbors=k,
                 metric=metric,
-                metric_kwds=self.metric_kwds,
-                random_state=self.random_state,
+                metric_kwds=dict(use.metric_kwds or {}),
+                random_state=use.random_state,
                 n_trees=min(64, 5 + round(n**0.5 / 20.0)),
                 n_iters=max(5, round(np.log2(n))),
                 max_candidates=60,
-                low_memory=self.low_memory,
+                low_memory=use.low_memory,
                 n_jobs=-1,  # the limit just set
-                verbose=self.verbose,
+                verbose=use.verbose,
                 compressed=False,
             )
         self.search._built_from = built_from  # a file holds this in place of the search
@@ -99,8 +76,9 @@ class NNDescentIndex:
         from pynndescent.sparse import sparse_named_distances
 
         named = sparse_named_distances if scipy.sparse.issparse(X) else named_distances
-        known = isinstance(self.metric, str) and self.metric in named
-        return self.metric if known or self.function is None else self.function
+        metric, function = self.use.metric, self.use.function
+        known = isinstance(metric, str) and metric in named
+        return metric if known or function is None else function
 
     def query(self, new, k: int) -> NewNeighbors:
         """One row at a time: within a call pynndescent carries a random state from row to row.
@@ -129,10 +107,10 @@ def _refuse_large(X) -> None:
 
 
 def approximate_neighbors(X, n_neighbors: int, **settings) -> DirectedNeighbors:
-    """The nearest rows of every row, itself included; ``settings`` are of `NNDescentIndex`."""
-    return NNDescentIndex(**settings).build(X, n_neighbors)
+    """The nearest rows of every row, itself included, on as many threads as the settings say."""
+    return NNDescentIndex(SearchSettings(seeded=False, **settings)).build(X, n_neighbors)
 
 
 def as_index(search) -> NeighborIndex:
     """An index of this package as it is, pynndescent's wrapped."""
-    return search if isinstance(search, NeighborIndex) else NNDescentIndex(search)
+    return search if isinstance(search, NeighborIndex) else NNDescentIndex(search=search)
