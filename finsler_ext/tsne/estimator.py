@@ -361,4 +361,6 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.allow_nan = self._is_precomputed  # pairs that are not known
+        tags.input_tags.positive_only = self._is_precomputed
         return tags

@@ -569,6 +569,8 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        pairs = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.input_tags.pairwise = tags.input_tags.positive_only = pairs
+        tags.input_tags.allow_nan = pairs  # those that are not known
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -37,7 +37,10 @@ def expected_failures(_):
 
 
 @parametrize_with_checks(
-    [FinslerTSNE(n_iter=20, early_exaggeration_iter=10, perplexity=5, random_state=0)],
+    [
+        FinslerTSNE(n_iter=20, early_exaggeration_iter=10, perplexity=5, random_state=0),
+        FinslerTSNE(n_iter=9, early_exaggeration_iter=5, perplexity=5, metric="precomputed"),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -30,7 +30,11 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(
-    [FinslerUMAP(), FinslerUMAP(omega_norm="auto", n_epochs=20)],
+    [
+        FinslerUMAP(),
+        FinslerUMAP(omega_norm="auto", n_epochs=20),
+        FinslerUMAP(metric="precomputed", n_epochs=20),
+    ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_scikit_learns_checks(estimator, check):
