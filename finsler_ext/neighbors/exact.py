@@ -12,6 +12,7 @@ from numba import njit
 from numba.core.registry import CPUDispatcher
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 
 from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread
@@ -287,7 +288,12 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
 
 
 def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
-    """scikit-learn's distances; what it has for dense data only is refused with the way out."""
+    """scikit-learn's distances; what it has for dense data only is refused with the way out.
+
+    Rows of 0 and 1 go to metrics for bits as bits: it warns of any others.
+    """
+    if metric in PAIRWISE_BOOLEAN_FUNCTIONS and _are_bits(sources) and _are_bits(targets):
+        sources, targets = (part.astype(np.bool_) for part in (sources, targets))
     try:
         return np.asarray(pairwise_distances(sources, targets, metric=metric, **kwds))
     except TypeError as error:
@@ -301,6 +307,10 @@ def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
             f"metric={metric!r} is not available for sparse data here. Pass dense data "
             "(X.toarray()), or use 'euclidean', 'manhattan' or 'cosine'."
         ) from None
+
+
+def _are_bits(rows) -> bool:
+    return not scipy.sparse.issparse(rows) and bool(((rows == 0) | (rows == 1)).all())
 
 
 def positional_arguments(metric: CPUDispatcher, kwds: dict, n_rows: int) -> tuple:

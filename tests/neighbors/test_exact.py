@@ -226,3 +226,13 @@ def test_sparse_features_give_the_same_neighbours():
 def test_plain_functions_on_sparse_data_are_refused():
     with pytest.raises(ValueError, match="njit"):
         exact_neighbors(scipy.sparse.csr_matrix(X), 5, metric=uphill.py_func)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("metric", ["jaccard", "dice", "yule"])
+def test_bits_need_no_conversion(metric):
+    bits = np.random.default_rng(0).random((40, 12)) < 0.6
+    for dtype in (np.float32, np.float64):
+        found = exact_neighbors(bits.astype(dtype), 5, metric=metric)
+        apart = cdist(bits, bits, metric)
+        assert np.allclose(found.distances, np.sort(apart, axis=1)[:, :5], atol=1e-6)
