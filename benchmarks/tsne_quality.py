@@ -26,7 +26,15 @@ from scipy.stats import spearmanr
 from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.data import blobs, disk, labelled
-from benchmarks.last_column import LABELLED, Problem, commit, print_behind, scores_of, table
+from benchmarks.last_column import (
+    LABELLED,
+    Problem,
+    commit,
+    gap_of_means,
+    print_behind,
+    scores_of,
+    table,
+)
 from benchmarks.ledger import RESULTS, Ledger, read_runs
 from benchmarks.summary import print_medians
 from finsler_ext.neighbors.exact import exact_neighbors
@@ -109,6 +117,10 @@ def print_real(runs, names, methods) -> None:
         flat = runs[theirs].assign(score=runs.score.str.removeprefix("map_"))
         table(flat, names, [flat_control, *ours], score, f"Map columns, {score}")
         print_behind(runs, names, ours, score, flat_control, control)
+        for method in ours:
+            full = gap_of_means(runs, names, method, control, score)
+            of_map = gap_of_means(flat, names, method, flat_control, score)
+            print(f"{method} less {control}: {full}; map less {flat_control}: {of_map}")
     table(runs, names, ours, "sign", "In-sample sign of the height")
     new = [method for method in methods if method.startswith("new_")]
     table(runs, names, new, "outside", "Share of new heights outside the training range")
