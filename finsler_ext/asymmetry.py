@@ -330,7 +330,7 @@ def compare_skew(data, shown, slope) -> SkewFidelity:
     unequal = (data != 0) & (shown != 0)
     same = np.count_nonzero(unequal & ((data > 0) == (shown > 0)))
     signed = np.count_nonzero(unequal)
-    sign = same / signed if signed else float("nan")
+    sign = float(same / signed) if signed else float("nan")
     few = slice(None, None, -(-data.size // MAX_RANKED_PAIRS))
     rank = _rank_both_ways(data[few], shown[few])
     if slope is None:
