@@ -91,10 +91,9 @@ class UmapActs:
         self.kept: dict[int, np.ndarray] = {}
 
     def settle(self) -> FirstAct:
-        position = self._run(
-            self.start, range(self.first), 0.0, rates=(1.0, 0.0), rate_until=self.first
-        )
-        return FirstAct(position, dict(self.kept))
+        flat = self.start[:, :-1]  # without a drift a height of zero only costs time
+        position = self._run(flat, range(self.first), 0.0, rate_until=self.first)
+        return FirstAct(self._with_height(position), dict(self.kept))
 
     def release(self, position, omega_norm, *, share):
         return self._second_act(position, omega_norm, MAP_RATE, share * HEIGHT_RATE)
@@ -119,7 +118,7 @@ class UmapActs:
             position,
             self.progress(epochs),
             omega_norm=omega_norm,
-            fixed=self.fixed,
+            fixed=None if self.fixed is None else self.fixed[:, : position.shape[1]],
             after_epoch=self._after_epoch if watched else None,
             **rates,
         )
@@ -151,7 +150,13 @@ class UmapActs:
         kept[self.n_epochs] = layout.position
         return [kept[epoch] for epoch in self.keep_epochs]
 
+    def _with_height(self, position):
+        """With a height of zero, if it has none."""
+        missing = self.start.shape[1] - position.shape[1]
+        return np.pad(position, ((0, 0), (0, missing)))
+
     def _after_epoch(self, epoch, position):
+        position = self._with_height(position)
         if epoch in self.keep_epochs:
             self.kept[epoch] = centred(position, self.pins)
         if self.callback is not None:
