@@ -286,6 +286,16 @@ def test_the_factor_of_a_potential_has_the_lowest_loss():
     assert loss(slope) <= min(scan) + 0.01 * np.ptp(scan[:30])
 
 
+def test_a_map_settles_as_it_would_beside_a_height_of_zero():
+    rng = np.random.default_rng(0)
+    graph = regular_graph(80, 5, rng)
+    start = np.column_stack([rng.uniform(0, 10, (80, 2)), np.zeros(80)])
+    descent = UmapDescent(graph, LossShape(A, B), n_epochs=50, seed=0)
+    first = UmapActs(descent, start).settle()
+    whole = descent.run(start, range(40), omega_norm=0.0, rates=(1.0, 0.0), rate_until=40)
+    assert np.array_equal(first.position, whole)
+
+
 def test_springs_are_the_attraction_to_first_order_in_the_height():
     """Against the gradient of the attraction by the heights, at zero height and near it."""
     rng = np.random.default_rng(0)
