@@ -10,26 +10,22 @@ closed majoriser, so MDS descends by gradients.
 
 from __future__ import annotations
 
-import numpy as np
 from numba.extending import register_jitable
 
-from finsler_ext.geometry.space import Space
-
-# Far below any distance, and not 0 in single precision.
-_ONE, _TINY = np.float32(1.0), np.float32(1e-30)
+from finsler_ext.geometry.space import ONE, TINY, Space
 
 
 @register_jitable(inline="always")
 def forward(length, rise, omega):
     """F, ∂F/∂d and ∂F/∂z divided by ω; see `finsler_ext.geometry.space.Space`."""
-    bend = omega * (rise / (length + _TINY))
-    stretch = _ONE / (_ONE - bend)
-    return length * stretch, (_ONE - (bend + bend)) * stretch * stretch, stretch * stretch
+    bend = omega * (rise / (length + TINY))
+    stretch = ONE / (ONE - bend)
+    return length * stretch, (ONE - (bend + bend)) * stretch * stretch, stretch * stretch
 
 
 def skew(length, rise, omega):
     """(F_ij − F_ji)/2ω."""
-    return rise / (1.0 - (omega * rise / (length + _TINY)) ** 2)
+    return rise / (1.0 - (omega * rise / (length + TINY)) ** 2)
 
 
 MATSUMOTO = Space("matsumoto", forward, skew, limit=0.5)

@@ -24,16 +24,13 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from finsler_ext.geometry.space import Majoriser, Space, height_difference
-
-# Far below any distance, and not 0 in single precision.
-_ONE, _TINY = np.float32(1.0), np.float32(1e-30)
+from finsler_ext.geometry.space import ONE, TINY, Majoriser, Space, height_difference
 
 
 @register_jitable(inline="always")
 def forward(length, rise, omega):
     """F, ∂F/∂d and ∂F/∂z divided by ω; see `finsler_ext.geometry.space.Space`."""
-    return length + omega * rise, _ONE, _ONE
+    return length + omega * rise, ONE, ONE
 
 
 @register_jitable(inline="always")
@@ -41,7 +38,7 @@ def even_kernel(kind, square, rise, omega, inverse_dof, power, one):
     """W at a step u and its gradient ∇W = along · u + up · e_m.
 
     ``square`` = ‖u‖², ``rise`` = z. Constants come in as arguments of the loop's own
-    precision (see `finsler_ext.tsne.tree`); a literal would turn single precision into
+    precision (see `finsler_ext.tsne.exact`); a literal would turn single precision into
     double.
     """
     two = one + one
@@ -85,7 +82,7 @@ def even_kernel(kind, square, rise, omega, inverse_dof, power, one):
         slope = -two * inverse_dof * (low_power + high_power)
         twist = two * omega * inverse_dof * (low_power - high_power)
         # at 0 the twist vanishes, whatever rise/length is taken to be
-        along = slope + twist * rise / (length + _TINY * one)
+        along = slope + twist * rise / (length + TINY * one)
         up = omega2 * rise * slope + twist * length
     return value, along, up
 

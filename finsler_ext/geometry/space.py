@@ -21,6 +21,9 @@ import numpy as np
 
 from finsler_ext.schema import TEXT, saved
 
+# float32, which any other precision takes over; TINY is far below any distance, and not 0.
+ONE, TINY = np.float32(1.0), np.float32(1e-30)
+
 
 class Majoriser(NamedTuple):
     """What majorisation of the stress (SMACOF) needs; only for spaces with F = d + ω z.

@@ -98,16 +98,10 @@ def majorize(
 ) -> Descent:
     """Lower the stress from ``start``, of shape (n, m) in the units of the data; it never rises.
 
-    Parameters
-    ----------
-    eps : float
-        Stop when the stress falls by less than this share of itself (three times in a row
-        with acceleration).
-    accelerate : bool
-        Carry on in the direction of earlier steps (Nesterov's momentum) as long as the stress
-        falls; otherwise take the plain step, which always lowers it.
-    progress : callable
-        Wraps the range of iterations.
+    It ends when the stress falls by less than ``eps`` of itself, with acceleration three times in a
+    row: that carries on in the direction of earlier steps (Nesterov's momentum) as long as the
+    stress falls, and otherwise takes the plain step, which always lowers it. ``progress`` wraps the
+    range of iterations.
     """
     position = np.ascontiguousarray(np.asarray(start, dtype=np.float64).T) / problem.unit
     position -= position.mean(axis=1, keepdims=True)
@@ -173,12 +167,8 @@ def descend(
 ) -> Descent:
     """Adam from ``start``; the learning rate falls to zero over ``max_iter`` epochs.
 
-    Parameters
-    ----------
-    learning_rate : float, optional
-        In the units of the data; by default ``LEARNING_RATE`` times the problem's unit.
-    weight_decay : float
-        Adds weight_decay · ½‖Y‖² to the stress, both in the problem's units.
+    ``learning_rate`` is in the units of the data, by default ``LEARNING_RATE`` times the problem's
+    unit; weight_decay · ½‖Y‖² is added to the stress, both in the problem's units.
     """
     position = np.ascontiguousarray(np.asarray(start, dtype=np.float64).T) / problem.unit
     rate = LEARNING_RATE if learning_rate is None else learning_rate / problem.unit

@@ -196,7 +196,7 @@ def search_drift(
     return DriftSearch(chosen.omega_norm, tuple(trials))
 
 
-def next_drift(trials: list[DriftTrial], largest: float = LARGEST_DRIFT) -> float:
+def next_drift(trials: list[DriftTrial], largest: float) -> float:
     """Where ω(Y) − ω would vanish if it were linear (secant, within what is known)."""
     last = trials[-1]
     wish = last.suited - last.omega_norm
@@ -246,10 +246,8 @@ def find_drift(
     objective, plain = made
     starts = starts_of(plain, settings, random_state)
     with RowPool(objective.n_points, settings.n_threads, heavy=True) as pool:
-        trials = _Trials(objective, starts, settings, pool)
-        trials.symmetric = not plain.is_skew and plain.side is None
-        first = 0.0 if trials.symmetric else trials.first_drift()
-        found = search_drift(trials.fit, first, trials.largest)
+        trials = _Trials(made, starts, settings, pool)
+        found = search_drift(trials.fit, trials.first_drift(), trials.largest)
     best, omega = trials.runs[found.omega_norm], found.omega_norm
     if not settings.compare_columns or settings.n_components == 1 or omega == 0:
         return found, best
@@ -286,11 +284,15 @@ class _Pilot(NamedTuple):
 class _Trials:
     """Fits at several drifts, each from the layout of the one before."""
 
-    symmetric = False
-    """Whether no drift is called for."""
-
-    def __init__(self, objective, starts, settings: Settings, pool: RowPool):
-        self.objective, self.starts, self.settings, self.pool = objective, starts, settings, pool
+    def __init__(self, made: tuple, starts, settings: Settings, pool: RowPool):
+        (self.objective, plain), self.starts, self.settings, self.pool = (
+            made,
+            starts,
+            settings,
+            pool,
+        )
+        self.symmetric = not plain.is_skew and plain.side is None
+        """Whether no drift is called for."""
         self.runs: dict[float, Descent] = {}
         self.here: np.ndarray | None = None
         self.drift: float | None = None
@@ -312,6 +314,8 @@ class _Trials:
 
         Or where they lead from elsewhere, if the stress is clearly lower there.
         """
+        if self.symmetric:
+            return 0.0
         made = isinstance(self.starts, InitialLayout)
         chosen = self._pilot(self.starts.suited_drift() if made else 0.0)
         plain, total = chosen.drift is None, self.objective.total * self.objective.unit**2

@@ -115,7 +115,6 @@ def solve(directed: DirectedInput | PivotInput, settings: Settings, random_state
 
 def _prepared(directed: DirectedInput, settings: Settings):
     """The points with known pairs, settings with the scaling chosen, their rows, the choice."""
-    check_settings(settings)
     check_fit(directed, settings)
     rows, choice = directed.connected, None
     if len(rows) < len(directed.distances):
@@ -355,4 +354,5 @@ def finsler_mds_gd(
 def _solved(D, *, weights, missing, random_state, n_jobs, **given) -> StressResult:
     directed = checked_dissimilarities(D, weights, missing=missing)
     settings = Settings(n_threads=resolve_n_jobs(n_jobs), **given)
+    check_settings(settings)
     return solve(directed, settings, check_random_state(random_state))

@@ -24,7 +24,7 @@ import scipy.sparse
 from numba import njit
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from finsler_ext._threads import RowPool, run_rows
+from finsler_ext._threads import RowPool
 from finsler_ext.directed.digraph import both_ways, digraph_edges
 from finsler_ext.directed.laplacian import conjugate_gradients
 from finsler_ext.geometry import RANDERS, Space
@@ -219,30 +219,23 @@ class SparseStress(TwoParts):
 
     def slope(self, position: np.ndarray, omega: float, pool: RowPool) -> Slope:
         """Stress and −∇L/4 at ``position``, of shape (m, n)."""
+        place = np.ascontiguousarray(position.T, dtype=np.float64)
+        pull = np.empty_like(place)
         if self.space.majoriser is None:
-            return self._slope_by_pairs(position, omega)
+            stress = np.empty(self.n_points)
+            lengths = self.indptr, self.indices, self.mean, self.half, self.weight
+            kernel = _pair_kernel(self.space.forward)
+            pool.run(kernel, place, float(omega), *lengths, pull, stress)
+            total = float(stress.sum())
+            return Slope(total, np.ascontiguousarray(pull.T), plain=total)
         error = omega * position[-1] - self.level
         error -= error.mean()
-        place = np.ascontiguousarray(position.T, dtype=np.float64)
-        pull, sums = np.empty_like(place), np.empty((self.n_points, 2))
-        lengths = self.indptr, self.indices, self.mean, self.weight
-        out = pull, sums
-        run_rows(_pull, self.n_points, self.n_threads, place, error, *lengths, *out, heavy=True)
+        sums = np.empty((self.n_points, 2))
+        pool.run(_pull, place, error, self.indptr, self.indices, self.mean, self.weight, pull, sums)
         misfit, tilt = sums.T
         skew = 2.0 * float(error @ tilt) + self.cyclic
         pull = np.ascontiguousarray(pull.T)
         return self.noise.slope(float(misfit.sum()), skew, pull, -omega * tilt)
-
-    def _slope_by_pairs(self, position: np.ndarray, omega: float) -> Slope:
-        """In any space."""
-        place = np.ascontiguousarray(position.T, dtype=np.float64)
-        pull, stress = np.empty_like(place), np.empty(self.n_points)
-        kernel = _pair_kernel(self.space.forward)
-        lengths = self.indptr, self.indices, self.mean, self.half, self.weight
-        given, out = (place, float(omega), *lengths), (pull, stress)
-        run_rows(kernel, self.n_points, self.n_threads, *given, *out, heavy=True)
-        total = float(stress.sum())
-        return Slope(total, np.ascontiguousarray(pull.T), plain=total)
 
     def step(self, here: Slope, omega: float) -> np.ndarray:
         """The step Y⁺ − Y of the majorisation, of shape (m, n)."""

@@ -123,10 +123,8 @@ def classical_scaling(
             except ArpackNoConvergence as failure:
                 values, vectors = failure.eigenvalues, failure.eigenvectors
     order = np.argsort(-values)
-    values, vectors = values[order], vectors[:, order]
-    vectors = signed(vectors)
     scores = np.zeros((n, n_columns))
-    scores[:, : len(values)] = vectors * np.sqrt(np.maximum(values, 0.0))
+    scores[:, : len(order)] = signed(vectors[:, order]) * np.sqrt(np.maximum(values[order], 0.0))
     return scores
 
 

@@ -190,7 +190,7 @@ class DenseStress(TwoParts):
         error = omega * position[-1] - self.level
         error -= error.mean()
         pull, sums = np.empty((n, position.shape[0])), np.empty((n, 3))
-        constant = self.constant(position, omega, pool) if self.interval else 0.0
+        constant = self.constant(position, omega, pool)
         pool.run(
             _pull_kernel,
             *self._arrays(position, omega),
@@ -275,7 +275,6 @@ def dense_stress(
     solver: LaplacianSolver | None = None,
     unit: float | None = None,
     space: Space = RANDERS,
-    interval: bool = False,
 ) -> DenseStress:
     """The plain stress of D, an array of finite directed dissimilarities with a zero diagonal.
 
@@ -316,7 +315,6 @@ def dense_stress(
         unit=unit,
         solver=solver,
         space=space,
-        interval=interval,
     )
 
 

@@ -20,11 +20,12 @@ from numba.extending import register_jitable
 
 from finsler_ext._threads import run_rows
 from finsler_ext.asymmetry import is_directed
-from finsler_ext.directed.read import check_range, fill_missing, unmask
+from finsler_ext.directed.read import fill_missing
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.stress import TINY
 from finsler_ext.neighbors.geodesics import distances_of_new
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
+from finsler_ext.validation import as_stored
 
 # Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
 MAX_STEPS = 200
@@ -183,8 +184,8 @@ def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray, np.ndar
         if not (scipy.sparse.issparse(X) and scipy.sparse.issparse(incoming)):
             raise ValueError("X and incoming: edges of new nodes must be sparse, as the graph was.")
         fixed = fixed[pivots.nodes]
-        there = _through_edges(unmask(X), pivots.outgoing)
-        back = _through_edges(unmask(incoming), pivots.incoming)
+        there = _through_edges(X, pivots.outgoing)
+        back = _through_edges(incoming, pivots.incoming)
     else:
         there = _with_nan(X)
         if incoming is not None:
@@ -216,13 +217,8 @@ def _through_edges(edges, lengths: np.ndarray) -> np.ndarray:
 
 def _with_nan(X) -> np.ndarray:
     """A dense copy with nan for missing pairs."""
-    X = unmask(X)
-    check_range(X)
-    if scipy.sparse.issparse(X):
-        entries = X.tocoo()
-        X = np.full(entries.shape, np.nan)
-        X[entries.coords] = entries.data
-    return fill_missing(np.array(X, dtype=np.float64), square=False)
+    dense = as_stored(X, None, pairs=True)
+    return fill_missing(np.array(dense, dtype=np.float64), square=False)
 
 
 def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:

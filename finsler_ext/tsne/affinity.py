@@ -1,10 +1,13 @@
-"""What all directed t-SNE affinities share: neighbours, edges, rows, and new points.
+"""Directed t-SNE affinities, as openTSNE's affinity objects: `P`, and `to_new` for new points.
 
 directed     p_ij = p_{j|i}/N, p_{j|i} ∝ exp(−d_ij²/2σ_i²): rows sum to 1/N, no averaging
 harmonic     ∝ exp(−d_ij²/2σ_ij²), 1/σ_ij = (1/σ_i + 1/σ_j)/2, on the union of both
              directions, with one normalisation for all: a row softmax would bring the
              asymmetry back
 symmetrized  (p_ij + p_ji)/2: what openTSNE does
+
+There is one class per kind of row: of a given perplexity, of one bandwidth, flat, or given as a
+matrix.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from numba import njit
 from openTSNE.affinity import Affinities
 from scipy.special import expit
 
+from finsler_ext import schema
 from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks, run_rows
 from finsler_ext.neighbors.exact import is_asymmetric
@@ -29,21 +33,6 @@ from finsler_ext.scales import (
     mean_neighbor_distance,
     relative_scale,
 )
-from finsler_ext.schema import (
-    FLAG,
-    JOBS,
-    NONE,
-    VERBOSE,
-    Field,
-    array,
-    listed,
-    maybe,
-    number,
-    one_of,
-    part,
-    saved,
-    sparse,
-)
 from finsler_ext.tsne.neighbors import QUERY_ROWS, DirectedIndex, neighbor_index
 
 TSNE_AFFINITIES = ("directed", "harmonic", "symmetrized")
@@ -52,27 +41,26 @@ TSNE_AFFINITIES = ("directed", "harmonic", "symmetrized")
 IN_EDGE_CANDIDATES = 3
 # A fitted row given again lies exactly at the reach of some points; rounding must not decide.
 REACH_ROUNDING = 1e-9
-
-
-AFFINITIES: dict[str, Field] = {
-    "verbose": VERBOSE,
-    "affinity": one_of(*TSNE_AFFINITIES),
-    "n_jobs": JOBS,
-    "directed_input": FLAG,
-    "given_scale": FLAG,
-    "knn_index": part(
+# What all of them have, as files hold it.
+AFFINITIES: dict[str, schema.Field] = {
+    "verbose": schema.VERBOSE,
+    "affinity": schema.one_of(*TSNE_AFFINITIES),
+    "n_jobs": schema.JOBS,
+    "directed_input": schema.FLAG,
+    "given_scale": schema.FLAG,
+    "knn_index": schema.part(
         "DirectedIndex", "GroupedIndex", "openTSNE.Annoy", "openTSNE.NNDescent", "openTSNE.Sklearn",
         n="n",
     ),
-    "neighbors": array("i4 i8", "n k", "[-1, n)"),
-    "distances": array("f4 f8", "n k", "[0, inf]"),
-    "reach": array("f8", "n", "[0, inf)"),
-    "scales": NONE | array("f8", "n s", "(0, inf]"),
-    "density_scales": maybe(NONE | array("f8", "n s", "(0, inf]")),
-    "local_scale": array("f8", "n", "[0, inf)"),
-    "nearest2": maybe(array("f8", "n", "[0, inf]")),
-    "row_sums": maybe(array("f8", "n s", "[0, inf)")),
-    "P": sparse("f8", "n n", "[0, 1]"),
+    "neighbors": schema.array("i4 i8", "n k", "[-1, n)"),
+    "distances": schema.array("f4 f8", "n k", "[0, inf]"),
+    "reach": schema.array("f8", "n", "[0, inf)"),
+    "scales": schema.NONE | schema.array("f8", "n s", "(0, inf]"),
+    "density_scales": schema.maybe(schema.NONE | schema.array("f8", "n s", "(0, inf]")),
+    "local_scale": schema.array("f8", "n", "[0, inf)"),
+    "nearest2": schema.maybe(schema.array("f8", "n", "[0, inf]")),
+    "row_sums": schema.maybe(schema.array("f8", "n s", "[0, inf)")),
+    "P": schema.sparse("f8", "n n", "[0, 1]"),
 }  # fmt: skip
 
 
@@ -195,8 +183,7 @@ class DirectedAffinities(Affinities):
             low, high, square = _undirected(row, target, self.distances[row, column] ** 2)
             if self.affinity == "harmonic":
                 return self._harmonic(low, high, square)
-            ends = np.concatenate([low, high]), np.concatenate([high, low])
-            P = _matrix(*ends, np.concatenate([square, square]), n)
+            P = _both_ways(low, high, square, n)
         else:
             square = self.distances[known]
             square *= square
@@ -214,22 +201,11 @@ class DirectedAffinities(Affinities):
 
     def _harmonic(self, low, high, square):
         p = np.zeros(low.size)
-        for s in range(1 if self.scales is None else self.scales.shape[1]):
-            p += np.exp(_log_weight(square, self._between_scales(low, high, s), None, 0))
-        return normalised(
-            _matrix(
-                np.concatenate([low, high]),
-                np.concatenate([high, low]),
-                np.concatenate([p, p]),
-                self.n_samples,
-            )
-        )
-
-    def _between_scales(self, low, high, s):
-        if self.scales is None:
-            return None
-        sigma = self.scales[:, s]
-        return (2.0 / (1.0 / sigma[low] + 1.0 / sigma[high]))[:, None]
+        for sigma in _columns(self.scales):
+            if sigma is not None:
+                sigma = 2.0 / (1.0 / sigma[low] + 1.0 / sigma[high])
+            p += np.exp(_log_weight(square, sigma))
+        return normalised(_both_ways(low, high, p, self.n_samples))
 
     def to_new(self, data, return_distances=False, **params):
         """Affinities between new points (rows) and the fitted ones, in both directions.
@@ -276,8 +252,8 @@ class DirectedAffinities(Affinities):
         with np.errstate(invalid="ignore"):
             excess = np.where(finite, distances**2 - distances[:, :1] ** 2, np.inf)
         row = np.broadcast_to(np.arange(n_new)[:, None], near.shape)
-        for s in range(1 if scales is None else scales.shape[1]):
-            weight = np.exp(_log_weight(excess, scales, row, s)) * finite
+        for sigma in _columns(scales):
+            weight = np.exp(_log_weight(excess, None if sigma is None else sigma[row])) * finite
             out += weight / np.maximum(weight.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         out /= np.maximum(out.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         outgoing = scipy.sparse.coo_array((out.ravel(), (row.ravel(), near.ravel())), (n_new, n))
@@ -307,10 +283,10 @@ class DirectedAffinities(Affinities):
     def _in_strength(self, old, square):
         """p_{new|j} with the new point joining the neighbours of j."""
         strength = np.zeros(old.size)
-        n_scales = self.row_sums.shape[1]
-        for s in range(n_scales):
-            log_weight = _log_weight(square - self.nearest2[old], self.scales, old, s)
-            strength += expit(log_weight - np.log(self.row_sums[old, s])) / n_scales
+        for sigma, row_sum in zip(_columns(self.scales), self.row_sums.T, strict=True):
+            own = None if sigma is None else sigma[old]
+            log_weight = _log_weight(square - self.nearest2[old], own)
+            strength += expit(log_weight - np.log(row_sum[old])) / self.row_sums.shape[1]
         return strength
 
 
@@ -338,11 +314,13 @@ def _soft_rows(start, stop, indptr, indices, values, scales, nearest2, row_sums)
             indices[indptr[i] + e], values[indptr[i] + e] = target[e], p
 
 
-def _log_weight(excess, scales, source, s):
-    if scales is None:
-        return np.zeros_like(excess)
-    sigma = scales[:, s] if source is None else scales[source, s]
-    return -excess / (2.0 * sigma**2)
+def _columns(scales):
+    """σ of every source, scale by scale; None for the one flat kernel."""
+    return [None] if scales is None else scales.T
+
+
+def _log_weight(excess, sigma):
+    return np.zeros_like(excess) if sigma is None else -excess / (2.0 * sigma**2)
 
 
 def _mean_distance(distances):
@@ -359,8 +337,9 @@ def _undirected(source, target, square):
     return low[first], high[first], square[first]
 
 
-def _matrix(source, target, p, n):
-    return scipy.sparse.csr_matrix(scipy.sparse.coo_array((p, (source, target)), (n, n)))
+def _both_ways(low, high, p, n):
+    ends = np.concatenate([low, high]), np.concatenate([high, low])
+    return scipy.sparse.csr_matrix(scipy.sparse.coo_array((np.concatenate([p, p]), ends), (n, n)))
 
 
 def normalised(P):
@@ -369,16 +348,12 @@ def normalised(P):
     return P
 
 
-# Directed t-SNE affinities, as openTSNE's affinity objects.
-#
-# One class per kind of row: of a given perplexity, of one bandwidth, flat, or given as a matrix.
-# See `finsler_ext.tsne.affinity` for what they share.
-
-
-@saved(
+@schema.saved(
     AFFINITIES,
     relations=_check_scales,
-    perplexity=number("(0, inf)") | listed(number("(0, inf)")) | array("f8 i8", "p"),
+    perplexity=schema.number("(0, inf)")
+    | schema.listed(schema.number("(0, inf)"))
+    | schema.array("f8 i8", "p"),
 )
 class DirectedPerplexity(DirectedAffinities):
     """p_{j|i}/N of a given perplexity, openTSNE's PerplexityBasedNN without its averaging.
@@ -436,7 +411,7 @@ class DirectedPerplexity(DirectedAffinities):
     to_new.__doc__ = DirectedAffinities.to_new.__doc__
 
 
-@saved(AFFINITIES, relations=_check_scales, sigma=number("(0, inf)"))
+@schema.saved(AFFINITIES, relations=_check_scales, sigma=schema.number("(0, inf)"))
 class DirectedFixedSigma(DirectedAffinities):
     """p_{j|i}/N with one bandwidth for all points, openTSNE's FixedSigmaNN without averaging."""
 
@@ -455,7 +430,7 @@ class DirectedFixedSigma(DirectedAffinities):
     to_new.__doc__ = DirectedAffinities.to_new.__doc__
 
 
-@saved(AFFINITIES, relations=_check_scales)
+@schema.saved(AFFINITIES, relations=_check_scales)
 class DirectedUniform(DirectedAffinities):
     """The same affinity for all neighbours, openTSNE's Uniform without averaging."""
 
@@ -471,7 +446,7 @@ class DirectedUniform(DirectedAffinities):
     to_new.__doc__ = DirectedAffinities.to_new.__doc__
 
 
-@saved(P=sparse("f8", "n n", "[0, inf)"), verbose=VERBOSE)
+@schema.saved(P=schema.sparse("f8", "n n", "[0, inf)"), verbose=schema.VERBOSE)
 class PrecomputedDirected(Affinities):
     """Affinities given as a matrix, rows being sources; the matrix itself is not changed."""
 

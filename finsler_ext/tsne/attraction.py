@@ -19,22 +19,16 @@ from numba import njit
 
 from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
-from finsler_ext.tsne.tree import TINY, kernel_constants, padded
+from finsler_ext.geometry.space import TINY
+from finsler_ext.tsne.exact import kernel_constants, padded
 
 
 class Edges:
     """Row i lists the others j that point ``order[i]`` has an edge to or from.
 
-    Points are named by their rows here; without an order, row i is point i.
-
-    Attributes
-    ----------
-    indptr, other : arrays
-    out, into : arrays
-        p_ij and p_ji. Two columns without a drift feel only the sum of both, which is ``out``
-        then, and ``into`` is None.
-    entropy : float
-        Σ p ln p
+    Points are named by their rows here; without an order, row i is point i. ``out`` and ``into``
+    are p_ij and p_ji; two columns without a drift feel only the sum of both, which is ``out`` then,
+    and ``into`` is None. ``entropy`` is Σ p ln p.
     """
 
     def __init__(self, indptr, other, out, into, entropy=0.0):
@@ -179,20 +173,10 @@ def attraction(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The gradient above, and the cost −Σ_j (p_ij ln w_ij + p_ji ln w_ji) of every row.
 
-    Parameters
-    ----------
-    at : array of shape (n, m)
-        Places of the rows of ``edges``, the height in the last column.
-    point : array of shape (N, m)
-        Places of the others; ``at`` itself unless new points are placed among old ones.
-    edges : Edges
-    with_cost : bool
-        Otherwise the cost is 0; its logarithms take as long as the gradient.
-
-    Returns
-    -------
-    gradient : array of shape (n, m), in the order of the points
-    cost : array of shape (n,), in the order of the rows
+    ``at``, of shape (n, m), are the places of the rows of ``edges``; ``point``, of shape (N, m),
+    those of the others: ``at`` itself unless new points are placed among old ones. The gradient is
+    in the order of the points, the cost in that of the rows; it is 0 unless asked for, because its
+    logarithms take as long as the gradient.
     """
     n, m = at.shape
     order = np.arange(n) if edges.order is None else edges.order

@@ -8,13 +8,13 @@ from openTSNE.initialization import median
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from finsler_ext import schema
 from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
 from finsler_ext.directed.read import check_row_names, named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
 from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
 from finsler_ext.scales import log_level
-from finsler_ext.schema import NONE, saved
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 from finsler_ext.tsne.optimizer import forget_edges
 
@@ -22,7 +22,7 @@ from finsler_ext.tsne.optimizer import forget_edges
 START_NEIGHBORS = 25
 # Of `transform`.
 TRANSFORM = {
-    "perplexity": NONE | PARAMETERS["perplexity"],
+    "perplexity": schema.NONE | PARAMETERS["perplexity"],
     "n_iter": PARAMETERS["n_iter"],
     "learning_rate": PARAMETERS["learning_rate"],
     "exaggeration": PARAMETERS["exaggeration"],
@@ -31,7 +31,7 @@ TRANSFORM = {
 }
 
 
-@saved({**PARAMETERS, **FITTED}, relations=check_fitted)
+@schema.saved({**PARAMETERS, **FITTED}, relations=check_fitted)
 class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     """t-SNE on directed affinities, embedded in a canonical Randers space.
 

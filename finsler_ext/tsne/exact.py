@@ -1,6 +1,6 @@
 """Repulsion by summing over all pairs: the reference, and the fastest way for a few points.
 
-Any space and any number of dimensions; the sums are those of `finsler_ext.tsne.tree`.
+Any space and any number of dimensions. Tree, grid and attraction share its constants.
 """
 
 from __future__ import annotations
@@ -12,7 +12,31 @@ from numba import njit
 
 from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
-from finsler_ext.tsne.tree import TINY, kernel_constants, kernel_kind, padded
+from finsler_ext.geometry.space import TINY
+
+# ν for which the kernel w(F) = (1 + F²/ν)^{−(ν+1)/2} has a closed form; a general power costs some
+# thirty times as much.
+CLOSED_FORMS = (1, 2, 3)
+
+
+def kernel_kind(dof: float) -> int:
+    """The closed form for this ν, or 0 where there is none."""
+    return int(dof) if dof in CLOSED_FORMS else 0
+
+
+def kernel_constants(dof: float, omega_norm: float, dtype) -> np.ndarray:
+    """ω, 1/ν, (ν + 1)/2 and 1, in the precision of the loop that uses them."""
+    return np.array([omega_norm, 1.0 / dof, (dof + 1.0) / 2.0, 1.0], dtype=dtype)
+
+
+def padded(position: np.ndarray, dtype) -> np.ndarray:
+    """Positions as three contiguous rows (map, map, height), zero where there are fewer."""
+    n, m = position.shape
+    out = np.zeros((3, n), dtype=dtype)
+    out[2] = position[:, m - 1]
+    for c in range(m - 1):
+        out[c] = position[:, c]
+    return out
 
 
 def exact_repulsion(
@@ -24,24 +48,11 @@ def exact_repulsion(
     targets: np.ndarray | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums Σ_j W(y_i − y_j) and Σ_j ∇W(y_i − y_j) over all j ≠ i.
+    """Sums Σ_j W(y_i − y_j) and Σ_j ∇W(y_i − y_j) over all j ≠ i, of shapes (n,) and (m, n).
 
-    Parameters
-    ----------
-    point : array of shape (m, n)
-        Positions, one row per coordinate, the height last.
-    omega_norm, dof : float
-    space : Space
-        Without an even kernel, both directions of every pair are computed.
-    targets : array of shape (m, n_targets), optional
-        Sum over all points at these positions instead.
-    n_threads : int
-        Changes the time taken, never the result.
-
-    Returns
-    -------
-    value : array of shape (n,)
-    force : array of shape (m, n)
+    ``point`` is of shape (m, n): one row per coordinate, the height last. With ``targets`` of shape
+    (m, n_targets), the sums over all points at these positions instead. In a space without an even
+    kernel both directions of every pair are computed.
     """
     at = point if targets is None else targets
     m = len(point)
@@ -62,7 +73,7 @@ def exact_repulsion(
     return value, force if m >= 3 else force[[*range(m - 1), 2]]
 
 
-# As in `tsne_attraction`: sums are reordered only in a loop that stores nothing.
+# As in `attraction.py`: sums are reordered only in a loop that stores nothing.
 @cache
 def all_pairs_kernel_3d(even_kernel, kind: int):
     """``kernel(start, stop, at, point, constants, value, force)`` for one form of W."""

@@ -9,6 +9,7 @@ sees the drift only through an even kernel. A space without a smooth one is summ
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,33 +19,33 @@ from finsler_ext._threads import resolve_n_jobs, run_light_rows
 from finsler_ext.geometry import RANDERS, SPACES, Space, find_space
 from finsler_ext.schema import SPACE, number, one_of, saved
 from finsler_ext.tsne.attraction import Edges, attraction, edges_of, edges_to_new
-from finsler_ext.tsne.exact import exact_repulsion
-from finsler_ext.tsne.grid import GRID_DIMENSIONS, GridPlan, KernelStore, grid_repulsion, plan_grid
-from finsler_ext.tsne.tree import Octree, build_octree, padded, tree_repulsion
+from finsler_ext.tsne.exact import exact_repulsion, padded
+from finsler_ext.tsne.grid import (
+    GRID_DIMENSIONS,
+    KEPT_KERNELS,
+    GridPlan,
+    grid_repulsion,
+    kernel_transform,
+    plan_grid,
+)
+from finsler_ext.tsne.tree import Octree, build_octree, tree_repulsion
 
 METHODS = ("auto", "exact", "bh", "fft")
 ALIASES = {"BH": "bh", "barnes-hut": "bh", "FFT": "fft", "interpolation": "fft"}
 # Below this many points the sum over all pairs, without any error and in double precision, takes
-# at most a millisecond more per step than the tree (500 points: 0.4 against 0.25 ms, 1000: 1.6
-# against 0.8, 3000: 18 against 5; one thread).
+# at most a millisecond more per step than the tree.
 EXACT_BELOW = 1000
 # More than three dimensions have no tree; beyond this size a step would take seconds.
 EXACT_UP_TO = 20_000
 TREE_DIMENSIONS = 3
-# From this many points on, by number of columns, "auto" takes the grid. Milliseconds of one
-# processor, grid and tree, on exaggerated and on final layouts of fits to blobs. One column:
-# 2000 points (drawn from 5000) 0.3, 0.4 and 0.4, 0.5; 5000 points 0.6, 1.0 and 0.6, 1.4; 50,000
-# points 7, 18 and 7, 18. Two: 5000 points 2.4, 1.5 and 14, 2.2; 10,000 points 3.4, 2.9 and 19,
-# 5.6; 20,000 points 5.7, 6.6 and 17, 13; 50,000 points 13, 21 and 23, 40. Below 20,000 points
-# in two columns it is for the sake of exaggerated layouts, on which the tree errs by up to 0.9 %;
-# wide layouts are left to the tree, see below. In three, transforms alone take longer than
-# the tree.
+# From this many points on, by number of columns, "auto" takes the grid: it is faster than the tree
+# (`benchmarks/tsne_grid.py`), or, below 20,000 points in two columns, more exact on exaggerated
+# layouts, where the tree errs by up to 0.9 %. In three, transforms alone take longer than the tree.
 GRID_FROM = {1: 2000, 2: 5000}
 # A point costs the grid 100 to 250 ns and a node 6 to 8; the tree takes some 650 ns for a point of
 # final layouts. With more nodes for each, "auto" leaves a step to the tree.
 GRID_NODES_PER_POINT = 60
-# Of two columns the tree is built in the plane, where θ = 0.5 erred by 0.54 % on one of sixteen
-# layouts of fits; 0.4 by 0.01 %, in one and a half times the time.
+# Of two columns the tree is built in the plane, where θ = 0.5 may err by more than 0.5 %.
 PLANE_THETA_SHARE = 0.8
 # From twice as many points on, a loss that need not be exact is that of so many.
 SAMPLED_ROWS = 20_000
@@ -56,10 +57,9 @@ PLANE = 2
 # openTSNE's step is a quarter of the gradient of L, and half of it where single points are
 # placed among fixed ones; learning rates mean what they mean there.
 WHOLE_SHARE, PARTIAL_SHARE = 0.25, 0.5
-# Rows near each other in the map lie near each other in memory: most of a row's neighbours are then
-# in the cache. The edges of a row keep their order, so where rows are stored changes no bit.
-
-# Fewer points than this are in the cache anyway.
+# From this many points on, rows near each other in the map lie near each other in memory: most of a
+# row's neighbours are then in the cache. The edges of a row keep their order, so where rows are
+# stored changes no bit.
 SORT_FROM = 20_000
 # Steps after which rows are sorted again: the map changes most at the beginning.
 SORT_AFTER = (30, 120, 300)
@@ -130,7 +130,8 @@ class HeldAffinities:
 
     def __init__(self, P):
         self.P, self.factor = P, 1.0
-        self.print = print_of(P)
+        # two sums by which a change of values is noticed
+        self.print = float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
 
     def __imul__(self, factor: float) -> HeldAffinities:
         self.factor *= factor
@@ -139,11 +140,6 @@ class HeldAffinities:
     def __itruediv__(self, factor: float) -> HeldAffinities:
         self.factor /= factor
         return self
-
-
-def print_of(P) -> tuple[float, float]:
-    """Two sums by which a change of values is noticed."""
-    return float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
 
 
 @saved(
@@ -193,7 +189,7 @@ class FinslerGradient:
         self._sample: Edges | None = None
         self._tree: tuple = (None, None)
         self._steps = 0
-        self._kernels = KernelStore()
+        self._transform = lru_cache(KEPT_KERNELS)(kernel_transform)
 
     def __getstate__(self):
         known = SPACES.get(self.space.name) == self.space
@@ -244,7 +240,7 @@ class FinslerGradient:
             )
         elif plan is not None:
             value, push = grid_repulsion(
-                whole, plan, **kernel, store=self._kernels, n_threads=n_threads
+                whole, plan, **kernel, transform=self._transform, n_threads=n_threads
             )
         else:
             method = "bh"
@@ -254,7 +250,6 @@ class FinslerGradient:
             value, push = _by_tree(tree, position.shape[1], targets, kernel, theta, n_threads)
 
         self.used[method] += 1
-
         value = value.astype(np.float64, copy=False)
         Z = value if partial else 0.5 * value.sum()
         if partial:
@@ -268,7 +263,7 @@ class FinslerGradient:
             error = _divergence(held, edges.entropy, cost, Z, partial)
         return error, gradient
 
-    def sampled_divergence(self, position, held, dof, theta: float = 0.5, n_jobs=1) -> float:
+    def sampled_divergence(self, position, held, dof, theta: float, n_jobs) -> float:
         """The divergence but for a constant, from some rows and the pairs among them."""
         n_threads = resolve_n_jobs(n_jobs)
         edges = self._edges(held, position, False, np.float32, n_threads)

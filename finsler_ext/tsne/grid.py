@@ -1,13 +1,30 @@
-"""Points on a regular grid of one or two dimensions: spread over the nodes, and read off there.
+"""Repulsion by a regular grid and the FFT, in one or two dimensions.
 
-Both by B-splines of order six, the product of one along each axis. Rows of the grid belong to
-one thread each, and every node adds up its points in the same order: sums do not depend on the
-number of threads.
+The repulsion sees only the even kernel W (see `finsler_ext.geometry.randers`). Between nodes a and
+b of a grid, W is replaced by a spline in both of its ends,
+
+    W(y − y') ≈ Σ_ab M(y − a) c(a − b) M(y' − b),
+
+M the B-spline of order six, the product of one along each axis, c such that both sides agree where
+y and y' are nodes. So points are spread over the nodes by M, convolved with c (one forward and one
+inverse real FFT, the transform of c is kept from step to step), and the potential is read off by M,
+its gradient by ∇M. Rows of the grid belong to one thread each, and every node adds up its points
+in the same order: sums do not depend on the number of threads.
+
+* The spacing of nodes is a quarter of the kernel's length: `kernel_length` across the drift, and
+  1/(1 + ω) of it along the drift. The force of a spline at distance 0 is not quite 0 between nodes,
+  which moves a tight cluster by itself: under exaggeration and in layouts that are still narrow the
+  spacing is a sixth. (`benchmarks/tsne_grid.py` measures the error of the force.)
+* The share of a point in its own sum is subtracted as the splines have it, so that it cancels
+  within 1e-7 of W(0).
+* A layout of fewer than 50 spacings has a finer grid. There W differs from W(0) only in late
+  digits, so W − W(0) is convolved, in double precision. Larger layouts have the larger grids,
+  and single precision is enough.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -182,39 +199,13 @@ def grid_kernels(dimensions: int):
     return spread, gather
 
 
-# Repulsion by a regular grid and the FFT, in one or two dimensions.
-#
-# The repulsion sees only the even kernel W (see `finsler_ext.geometry.randers`). Between nodes
-# a and b of a grid, W is replaced by a spline in both of its ends,
-#
-#     W(y − y') ≈ Σ_ab M(y − a) c(a − b) M(y' − b),
-#
-# M the B-spline of order six, c such that both sides agree where y and y' are nodes. So points are
-# spread over the nodes by M, convolved with c (one forward and one inverse real FFT, the transform
-# of c is kept from step to step), and the potential is read off by M, its gradient by ∇M.
-#
-# * The spacing of nodes is a quarter of the kernel's length: `kernel_length` across the drift, and
-#   1/(1 + ω) of it along the drift. A sixth where clusters are tight, that is under exaggeration
-#   and
-#   in layouts that are still narrow. For the force of a spline at distance 0 is not quite 0 between
-#   nodes (0.006 at a third), which moves a tight cluster by itself. 5000 points after early
-#   exaggeration, error of the force: 2.9 % at a third, 0.55 % at a quarter, 0.04 % at a sixth;
-#   finished layouts have 0.11, 0.014 and 0.001 %. (A third would do for these, but fits of 2000
-#   points then end 0.6 % above exact ones.) Convolving with ∂W in place of reading off by ∇M has
-#   0.6 % at a third and needs two more FFTs, for which closer nodes are the better use.
-# * The share of a point in its own sum is subtracted as the splines have it, so that it cancels
-#   within 1e-7 of W(0).
-# * A layout of fewer than 50 spacings has a finer grid. There W differs from W(0) only in late
-#   digits, so W − W(0) is convolved, in double precision. Larger layouts have the larger grids,
-#   and single precision is enough.
-
 # openTSNE's defaults: three nodes in every interval, intervals of length 1, at least 50.
 NODES_PER_INTERVAL, INTERVALS, MIN_INTERVALS = 3, 1.0, 50
 # Length of an interval of 1, in kernel lengths: nodes are a quarter apart at the defaults, and a
 # sixth where clusters are tight.
 UNIT, TIGHT_UNIT = 0.75, 0.5
 # Layouts of fewer kernel lengths than this are, or were a few steps ago, exaggerated: fits to blobs
-# span 28 to 34 then, at 5000 to 50,000 points, and 140 at the end.
+# span 34 at most then, and 140 at the end.
 WIDE = 100
 # W(0)
 PEAK = 2.0
@@ -228,7 +219,7 @@ KEPT_KERNELS = 4
 
 
 class GridPlan(NamedTuple):
-    """Where the nodes are. Kernels depend on ``spacing`` and ``length`` only."""
+    """Where the nodes are."""
 
     low: np.ndarray
     spacing: np.ndarray
@@ -239,6 +230,11 @@ class GridPlan(NamedTuple):
     @property
     def size(self) -> int:
         return self.length[0] * self.length[1]
+
+    @property
+    def period(self) -> tuple:
+        """What the transform of a kernel depends on."""
+        return tuple(self.spacing), self.length, self.single
 
 
 def kernel_length(dof: float) -> float:
@@ -306,52 +302,32 @@ class Kernel(NamedTuple):
     rest: float  # what was subtracted from W
 
 
-class KernelStore:
-    """Transforms of the kernel for the grids used last."""
-
-    def __init__(self):
-        self._kept: OrderedDict[tuple, Kernel] = OrderedDict()
-
-    def get(
-        self, plan: GridPlan, space: Space, omega_norm: float, dof: float, n_threads: int
-    ) -> Kernel:
-        key = (*plan.spacing, *plan.length, plan.single, space, omega_norm, dof)
-        if key not in self._kept:
-            while len(self._kept) >= KEPT_KERNELS:
-                self._kept.popitem(last=False)
-            self._kept[key] = kernel_transform(plan, space, omega_norm, dof, n_threads)
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-
 def kernel_transform(
-    plan: GridPlan, space: Space, omega_norm: float, dof: float, n_threads: int
+    period: tuple, space: Space, omega_norm: float, dof: float, n_threads: int
 ) -> Kernel:
     """Transform of the spline coefficients c on one period of the grid."""
-    x, z = (
-        np.arange(length // 2 + 1) * spacing
-        for length, spacing in zip(plan.length, plan.spacing, strict=True)
-    )
+    spacing, length, single = period
+    x, z = (np.arange(n // 2 + 1) * step for n, step in zip(length, spacing, strict=True))
     d = np.hypot(x[:, None], z)
     c = np.zeros_like(d)
     for rise in (z, -z):  # w − 1 to full precision
         F = space.forward(d, rise, omega_norm)[0]
         c += np.expm1(-0.5 * (dof + 1.0) * np.log1p(F**2 / dof))
     rest = PEAK
-    if plan.single:
+    if single:
         c += PEAK
         rest = 0.0
-    axes = [k for k in range(GRID_DIMENSIONS) if plan.length[k] > 1]
+    axes = [k for k in range(GRID_DIMENSIONS) if length[k] > 1]
     # the discrete Fourier transform of an even sequence, from one half of it
     c = scipy.fft.dctn(c, type=1, axes=axes, workers=n_threads)
     for axis in axes:
         shape = [1] * GRID_DIMENSIONS
         shape[axis] = -1
-        c /= _spline_spectrum(plan.length[axis]).reshape(shape) ** 2
+        c /= _spline_spectrum(length[axis]).reshape(shape) ** 2
     near = scipy.fft.idctn(c, type=1, axes=axes, workers=n_threads)[:ORDER, :ORDER]
     own = (OWN.T @ near if len(axes) > 1 else near) @ OWN
     both = np.concatenate([c, c[-2:0:-1]])
-    return Kernel(both.astype(np.float32) if plan.single else both, own, rest)
+    return Kernel(both.astype(np.float32) if single else both, own, rest)
 
 
 def _spline_spectrum(length: int) -> np.ndarray:
@@ -368,33 +344,16 @@ def grid_repulsion(
     omega_norm: float,
     dof: float,
     space: Space = RANDERS,
-    store: KernelStore | None = None,
+    transform: Callable[..., Kernel] = kernel_transform,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums Σ_j W(y_i − y_j) and Σ_j ∇W(y_i − y_j) over all j ≠ i.
+    """The sums of `finsler_ext.tsne.exact.exact_repulsion`, in a space with an even kernel.
 
-    Parameters
-    ----------
-    point : array of shape (m, n), m = 1 or 2
-        Positions in double precision, one row per coordinate, the height last.
-    plan : GridPlan
-        From `plan_grid`, with the same drift and dof.
-    omega_norm, dof : float
-    space : Space
-        It must have an even kernel.
-    store : KernelStore, optional
-        Keeps transforms of the kernel from call to call.
-    n_threads : int
-        Changes the time taken, never the result.
-
-    Returns
-    -------
-    value : array of shape (n,)
-    force : array of shape (m, n)
+    ``point`` is in double precision, of shape (1, n) or (2, n), ``plan`` made by `plan_grid` with
+    the same drift and dof; ``transform`` may be `kernel_transform` with a cache.
     """
     m, n = point.shape
-    store = KernelStore() if store is None else store
-    kernel = store.get(plan, space, omega_norm, dof, n_threads)
+    kernel = transform(plan.period, space, omega_norm, dof, n_threads)
     at, order, first = sort_by_row(point, plan.low, plan.spacing, plan.nodes[0])
     spread, gather = grid_kernels(m)
     dtype = np.float32 if plan.single else np.float64

@@ -3,7 +3,7 @@
 At zero height the gradient of the map columns is that of Euclidean t-SNE on the averaged
 affinities, whatever the drift. So the first act lays out the map by itself, in as many iterations
 as openTSNE takes. In the second the height descends, as fast as `finsler_ext.height.acts` lets it,
-and springs hold the map.
+and springs hold the map. A layout starts from one of openTSNE's small maps and a height of zero.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ from finsler_ext.height.acts import (
 from finsler_ext.height.axis import rotation_onto_last, turned
 from finsler_ext.height.pins import keep_pins, on_pins
 from finsler_ext.height.start import spectral_map
-from finsler_ext.tsne.gradient import SAMPLED_ROWS, FinslerGradient
+from finsler_ext.tsne.gradient import SAMPLED_ROWS
 from finsler_ext.tsne.optimizer import HeldMap, Phase, forget_edges, held_affinities, run_phases
 from finsler_ext.validation import check_start, large_offset
 
 # The second act has so many iterations, at most those of the last phase, and as many more for a
 # height that moves freely.
 HEIGHT_ITERATIONS = 50
+STARTS = ("pca", "spectral", "random")
+# openTSNE's figure: the first column starts with this standard deviation.
+START_SPREAD = 1e-4
 
 
 def edge_pull(distance, dof: float) -> np.ndarray:
@@ -54,20 +57,8 @@ def edge_pull(distance, dof: float) -> np.ndarray:
 class TsneActs:
     """The acts of a layout at one drift; a `finsler_ext.height.acts.Descent`.
 
-    Parameters
-    ----------
-    build : callable
-        ``build(position, omega_norm)`` returns a TSNEEmbedding with a `FinslerGradient`.
-    start : array of shape (n, m)
-    phases : sequence of Phase
-    omega_norm : float
-    pins : array of shape (n, m), optional
-        What is given and does not move; nan where free.
-
-    Attributes
-    ----------
-    embedding : TSNEEmbedding
-        The one that moves; when a descent is interrupted, what was reached.
+    ``build(position, omega_norm)`` returns a TSNEEmbedding with a `FinslerGradient`. The one that
+    moves is ``embedding``: when a descent is interrupted, what was reached.
     """
 
     def __init__(
@@ -85,15 +76,11 @@ class TsneActs:
         self.pull = partial(edge_pull, dof=self.embedding.gradient_descent_params["dof"])
         self.n_threads = resolve_n_jobs(self.embedding.gradient_descent_params["n_jobs"])
         self.moves = any(phase.n_iter > 0 for phase in phases)
-        self.held = held_affinities(self.graph, self._gradient)
+        self.held = held_affinities(self.graph, self.gradient)
 
     @property
-    def _gradient(self):
+    def gradient(self):
         return self.embedding.gradient_descent_params["negative_gradient_method"]
-
-    def forget_edges(self) -> None:
-        """Once nothing moves any more."""
-        forget_edges(self._gradient)
 
     def settle(self) -> FirstAct:
         """The map alone, without a drift."""
@@ -111,7 +98,7 @@ class TsneActs:
             return position
         last = self.phases[-1]
         n_iter = min(round(HEIGHT_ITERATIONS * (1.0 + share)), last.n_iter)
-        gradient = self._gradient
+        gradient = self.gradient
         self.embedding[:] = position
         self.embedding, _ = run_phases(
             self.embedding,
@@ -143,11 +130,11 @@ class TsneActs:
         return objective
 
     def rise_loss(self, position, omega_norm) -> float:
-        if len(position) < 2 * SAMPLED_ROWS or not isinstance(self._gradient, FinslerGradient):
+        if len(position) < 2 * SAMPLED_ROWS:
             return self._divergence(position)[0]
         params = self.embedding.gradient_descent_params
         given = params["dof"], params["theta"], params["n_jobs"]
-        return self._gradient.sampled_divergence(np.asarray(position), self.held, *given)
+        return self.gradient.sampled_divergence(np.asarray(position), self.held, *given)
 
     def _divergence(self, position) -> tuple[float, np.ndarray]:
         """KL divergence and its gradient, which is four times openTSNE's."""
@@ -226,7 +213,7 @@ class TsneLayouts:
         self.first_act = layout.first_act or self.first_act
         acts.embedding[:] = layout.position
         acts.embedding.kl_divergence = layout.loss
-        acts.forget_edges()
+        forget_edges(acts.gradient)  # nothing moves any more
         used: Counter[str] = Counter()
         for gradient in self.gradients:
             used += getattr(gradient, "used", Counter())
@@ -257,24 +244,10 @@ class TsneLayouts:
         return acts
 
 
-# Where a Finsler t-SNE starts: openTSNE's small initial maps, and a height of zero.
-
-# openTSNE's figure: the first column starts with this standard deviation.
-START_SPREAD = 1e-4
-STARTS = ("pca", "spectral", "random")
-
-
 def initial_embedding(initialization, n_components: int, P, X, random_state, *, flat: bool):
-    """Start of shape (n, n_components).
+    """Start of shape (n, n_components); if ``flat``, its map has one column fewer and no height.
 
-    Parameters
-    ----------
-    initialization : {"pca", "spectral", "random"} or array of n_components − 1 or n_components
-        columns
-    P : sparse matrix, affinities
-    X : array or sparse matrix of features, or None
-    flat : bool
-        Whether the map has one column fewer, and the height is zero.
+    An array may have one column fewer, too. X are the features, or None.
     """
     n, m = P.shape[0], n_components
     if not isinstance(initialization, str):

@@ -11,6 +11,7 @@ from openTSNE.nearest_neighbors import KNNIndex
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+from finsler_ext import schema
 from finsler_ext._threads import one_blas_thread, resolve_n_jobs
 from finsler_ext.neighbors import EXACT, KMEANS_GRAPH, cheapest_search
 from finsler_ext.neighbors.distances import REDUCIBLE, pair_distances
@@ -23,19 +24,6 @@ from finsler_ext.neighbors.exact import (
 )
 from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
 from finsler_ext.neighbors.precomputed import precomputed_neighbors
-from finsler_ext.schema import (
-    JOBS,
-    NONE,
-    SEED,
-    TEXT,
-    VERBOSE,
-    array,
-    instance,
-    part,
-    saved,
-    sparse,
-    whole,
-)
 from finsler_ext.validation import as_stored, canonical, large_offset, readable, without_extremes
 
 # "auto" compares all pairs up to this many points in any metric; openTSNE's Annoy takes as long
@@ -53,20 +41,20 @@ def _check_index(state: dict) -> None:
 
 
 INDEX = {
-    "n_samples": whole("[1, inf)", size="n"),
-    "data": NONE | array("f4 f8", "n d") | sparse("f4 f8", "n d"),
-    "index": NONE | part("KMeansGraphIndex", n="n", d="d"),
-    "k": whole("[1, inf)"),
-    "metric": TEXT,
-    "metric_params": NONE | instance(dict),
-    "n_jobs": JOBS,
-    "random_state": SEED,
-    "verbose": VERBOSE,
-    "knn_kwargs": NONE | instance(dict),
+    "n_samples": schema.whole("[1, inf)", size="n"),
+    "data": schema.NONE | schema.array("f4 f8", "n d") | schema.sparse("f4 f8", "n d"),
+    "index": schema.NONE | schema.part("KMeansGraphIndex", n="n", d="d"),
+    "k": schema.whole("[1, inf)"),
+    "metric": schema.TEXT,
+    "metric_params": schema.NONE | schema.instance(dict),
+    "n_jobs": schema.JOBS,
+    "random_state": schema.SEED,
+    "verbose": schema.VERBOSE,
+    "knn_kwargs": schema.NONE | schema.instance(dict),
 }
 
 
-@saved(INDEX, relations=_check_index)
+@schema.saved(INDEX, relations=_check_index)
 class DirectedIndex(KNNIndex):
     """Exact neighbours of any metric, or of directed distances with metric="precomputed".
 
@@ -111,7 +99,7 @@ class DirectedIndex(KNNIndex):
         """
         n = self.n_samples
         if self.metric == "precomputed":
-            query = _dense_distances(query)
+            query = as_stored(query.astype(np.float64), None, pairs=True)
             if query.shape[1] not in (n, 2 * n):
                 raise ValueError(
                     f"metric='precomputed': new rows need the distances to the {n} fitted points "
@@ -151,16 +139,6 @@ class DirectedIndex(KNNIndex):
         return near, np.take_along_axis(there, near, axis=1)
 
 
-def _dense_distances(query) -> np.ndarray:
-    """Pairs that a sparse matrix does not store are no neighbours, rather than at distance 0."""
-    if not scipy.sparse.issparse(query):
-        return np.asarray(query, dtype=np.float64)
-    entries = scipy.sparse.coo_array(query)
-    dense = np.full(query.shape, np.inf)
-    dense[entries.coords] = entries.data
-    return dense
-
-
 def _filled_up(query):
     """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
     missing = QUERY_ROWS - query.shape[0]
@@ -169,7 +147,7 @@ def _filled_up(query):
     return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
 
 
-@saved(INDEX, relations=_check_index)
+@schema.saved(INDEX, relations=_check_index)
 class GroupedIndex(KNNIndex):
     """`KMeansGraphIndex` in the manner of openTSNE."""
 

@@ -6,7 +6,6 @@ openTSNE.sklearn.TSNE is over openTSNE.TSNE.
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -14,15 +13,15 @@ import numpy as np
 import openTSNE
 import scipy.sparse
 from openTSNE.affinity import Affinities
-from openTSNE.tsne import PartialTSNEEmbedding, TSNEEmbedding
+from openTSNE.tsne import TSNEEmbedding
 from sklearn.utils.validation import validate_data
 
+from finsler_ext import schema
 from finsler_ext._messages import warn
 from finsler_ext._threads import resolve_n_jobs
 from finsler_ext.asymmetry import (
     DISTANCES,
     Asymmetry,
-    SkewFidelity,
     affinity_lengths,
     is_directed,
     is_symmetric,
@@ -36,51 +35,26 @@ from finsler_ext.directed.digraph import (
     with_ways_back,
 )
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
-from finsler_ext.geometry import Space, check_drift_parameter, find_space
+from finsler_ext.geometry import check_drift_parameter
 from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout, check_law
 from finsler_ext.height.pins import read_pins
 from finsler_ext.io import SaveMixin
-from finsler_ext.schema import (
-    CALLABLE,
-    DRIFT,
-    FLAG,
-    JOBS,
-    METRIC_OPTIONS,
-    NONE,
-    RIDGE,
-    SCALE,
-    SEED,
-    SPACE,
-    TEXT,
-    VERBOSE,
-    WIDTH,
-    Field,
-    array,
-    array_like,
-    check_parameters,
-    instance,
-    known_settings,
-    listed,
-    maybe,
-    number,
-    one_of,
-    part,
-    saved,
-    whole,
-)
 from finsler_ext.tsne.affinity import TSNE_AFFINITIES, DirectedPerplexity
 from finsler_ext.tsne.gradient import FinslerGradient, check_dof, choose_method
 from finsler_ext.tsne.layout import STARTS, TsneLayouts
-from finsler_ext.tsne.optimizer import BoundedHeight, FinslerDescent, Phase
+from finsler_ext.tsne.optimizer import FinslerDescent, FinslerEmbedding, Phase
 from finsler_ext.validation import canonical, readable, without_extremes
 
 AUTO = "auto"
+# Parameters that go to openTSNE's embedding as they are.
+PASSED_ON = (
+    "learning_rate", "theta", "n_interpolation_points", "min_num_intervals", "ints_in_interval",
+    "max_grad_norm", "max_step_norm", "verbose", "callbacks", "callbacks_every_iters",
+)  # fmt: skip
 # openTSNE's figure for early_exaggeration="auto"
 EARLY_EXAGGERATION = 12
 # Neighbourhoods by which "auto" compares embeddings, as many as FinslerUMAP has by default.
 AUTO_NEIGHBORS = 15
-
-
 # Names of scikit-learn's t-SNE, and what to write here in their place.
 SKLEARN_NAMES = {
     "init": "initialization",
@@ -110,61 +84,61 @@ def _known_names(init):
 
 # openTSNE's names of neighbour searches, "auto" being ours.
 OPENTSNE_SEARCHES = (AUTO, "exact", "approx", "annoy", "pynndescent", "hnsw")
-INDEX = Field("a KNNIndex", lambda value, scope: hasattr(value, "query"))
-AMOUNT, COUNT = number("(0, inf)"), whole("[0, 1000000]")
+INDEX = schema.Field("a KNNIndex", lambda value, scope: hasattr(value, "query"))
+AMOUNT, COUNT = schema.number("(0, inf)"), schema.whole("[0, 1000000]")
 # What each parameter may be; `fit` and `finsler_ext.load` refuse anything else.
 PARAMETERS = {
-    "n_components": WIDTH,
-    "perplexity": AMOUNT | listed(AMOUNT, least=1) | array_like("k"),
-    "learning_rate": AMOUNT | one_of(AUTO),
+    "n_components": schema.WIDTH,
+    "perplexity": AMOUNT | schema.listed(AMOUNT, least=1) | schema.array_like("k"),
+    "learning_rate": AMOUNT | schema.one_of(AUTO),
     "early_exaggeration_iter": COUNT,
-    "early_exaggeration": NONE | AMOUNT | one_of(AUTO),
+    "early_exaggeration": schema.NONE | AMOUNT | schema.one_of(AUTO),
     "n_iter": COUNT,
-    "exaggeration": NONE | AMOUNT,
+    "exaggeration": schema.NONE | AMOUNT,
     "dof": AMOUNT,
-    "theta": number("[0, inf)"),
-    "n_interpolation_points": whole("[1, inf)"),
-    "min_num_intervals": whole("[1, inf)"),
+    "theta": schema.number("[0, inf)"),
+    "n_interpolation_points": schema.whole("[1, inf)"),
+    "min_num_intervals": schema.whole("[1, inf)"),
     "ints_in_interval": AMOUNT,
-    "initialization": one_of(*STARTS) | array_like(),
-    "metric": TEXT | CALLABLE,
-    "metric_params": METRIC_OPTIONS,
-    "initial_momentum": number("[0, 1)"),
-    "final_momentum": number("[0, 1)"),
-    "max_grad_norm": NONE | AMOUNT,
-    "max_step_norm": NONE | AMOUNT,
-    "n_jobs": JOBS,
-    "neighbors": one_of(*OPENTSNE_SEARCHES) | INDEX,
-    "knn_kwargs": NONE | instance(dict),
-    "negative_gradient_method": one_of(AUTO, "exact", "bh", "fft") | CALLABLE,
-    "callbacks": NONE | CALLABLE | instance(list, tuple),
-    "callbacks_every_iters": whole("[1, inf)"),
-    "random_state": SEED,
-    "verbose": VERBOSE,
-    "omega_norm": DRIFT,
-    "affinity": one_of(*TSNE_AFFINITIES),
-    "geodesic_neighbors": NONE | whole("[1, inf)"),
-    "local_scale": SCALE,
-    "height": one_of(*HEIGHTS),
-    "space": SPACE,
-    "output": one_of("all", "map"),
-    "ridge": RIDGE,
+    "initialization": schema.one_of(*STARTS) | schema.array_like(),
+    "metric": schema.TEXT | schema.CALLABLE,
+    "metric_params": schema.METRIC_OPTIONS,
+    "initial_momentum": schema.number("[0, 1)"),
+    "final_momentum": schema.number("[0, 1)"),
+    "max_grad_norm": schema.NONE | AMOUNT,
+    "max_step_norm": schema.NONE | AMOUNT,
+    "n_jobs": schema.JOBS,
+    "neighbors": schema.one_of(*OPENTSNE_SEARCHES) | INDEX,
+    "knn_kwargs": schema.NONE | schema.instance(dict),
+    "negative_gradient_method": schema.one_of(AUTO, "exact", "bh", "fft") | schema.CALLABLE,
+    "callbacks": schema.NONE | schema.CALLABLE | schema.instance(list, tuple),
+    "callbacks_every_iters": schema.whole("[1, inf)"),
+    "random_state": schema.SEED,
+    "verbose": schema.VERBOSE,
+    "omega_norm": schema.DRIFT,
+    "affinity": schema.one_of(*TSNE_AFFINITIES),
+    "geodesic_neighbors": schema.NONE | schema.whole("[1, inf)"),
+    "local_scale": schema.SCALE,
+    "height": schema.one_of(*HEIGHTS),
+    "space": schema.SPACE,
+    "output": schema.one_of("all", "map"),
+    "ridge": schema.RIDGE,
 }
 # Attributes of a fitted model, as files hold them.
 FITTED = scores("n") | {
-    "affinities_": part(
+    "affinities_": schema.part(
         "DirectedPerplexity", "DirectedFixedSigma", "DirectedUniform", "PrecomputedDirected", n="n"
     ),
-    "embedding_": part("opentsne.FinslerEmbedding", n="n", m="m"),
-    "_n_features_out": maybe(whole("[1, inf)", size="m")),
-    "pinned_": maybe(NONE | array("f8", "n m", nan=True)),
-    "kl_divergence_": maybe(number(nan=True)),
-    "height_": one_of(*HEIGHTS[1:]),
-    "islands_": maybe(part("Islands")),
-    "drift_choice_": maybe(part("DriftChoice")),
-    "_directed_distances": maybe(FLAG),
-    "_strengths_given": maybe(FLAG),
-    "_fitted_params": maybe(known_settings(PARAMETERS)),
+    "embedding_": schema.part("opentsne.FinslerEmbedding", n="n", m="m"),
+    "_n_features_out": schema.maybe(schema.whole("[1, inf)", size="m")),
+    "pinned_": schema.maybe(schema.NONE | schema.array("f8", "n m", nan=True)),
+    "kl_divergence_": schema.maybe(schema.number(nan=True)),
+    "height_": schema.one_of(*HEIGHTS[1:]),
+    "islands_": schema.maybe(schema.part("Islands")),
+    "drift_choice_": schema.maybe(schema.part("DriftChoice")),
+    "_directed_distances": schema.maybe(schema.FLAG),
+    "_strengths_given": schema.maybe(schema.FLAG),
+    "_fitted_params": schema.maybe(schema.known_settings(PARAMETERS)),
 }
 
 
@@ -179,21 +153,28 @@ def check_fitted(state: dict) -> None:
 
 # Of openTSNE's embedding.
 EMBEDDING = {
-    "positions": array("f8", "n m"),
+    "positions": schema.array("f8", "n m"),
     "affinities": FITTED["affinities_"],
-    "gradient_descent_params": known_settings(
+    "gradient_descent_params": schema.known_settings(
         PARAMETERS
         | {
-            "momentum": number("[0, 1)"),
-            "n_jobs": whole("[-1024, -1]") | whole("[1, 1024]"),
-            "negative_gradient_method": part("FinslerGradient"),
+            "momentum": schema.number("[0, 1)"),
+            "n_jobs": schema.whole("[-1024, -1]") | schema.whole("[1, 1024]"),
+            "negative_gradient_method": schema.part("FinslerGradient"),
         }
     ),
-    "optimizer": part("FinslerDescent", n="n", m="m"),
-    "random_state": SEED,
-    "kl_divergence": NONE | number(nan=True),
+    "optimizer": schema.part("FinslerDescent", n="n", m="m"),
+    "random_state": schema.SEED,
+    "kl_divergence": schema.NONE | schema.number(nan=True),
 }
-saved(EMBEDDING, name="openTSNE.TSNEEmbedding")(TSNEEmbedding)
+schema.saved(EMBEDDING, name="openTSNE.TSNEEmbedding")(TSNEEmbedding)
+schema.saved(
+    EMBEDDING,
+    name="opentsne.FinslerEmbedding",
+    asymmetry_=schema.NONE | schema.part("Asymmetry", n="n"),
+    omega_norm_=schema.number("[0, 1)"),
+    space=schema.TEXT | schema.part("Space"),
+)(FinslerEmbedding)
 
 
 class Problem(NamedTuple):
@@ -210,7 +191,7 @@ class Problem(NamedTuple):
     pinned: Any = None
 
 
-@saved({**PARAMETERS, **FITTED}, name="opentsne.FinslerTSNE", relations=check_fitted)
+@schema.saved({**PARAMETERS, **FITTED}, name="opentsne.FinslerTSNE", relations=check_fitted)
 class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     """`finsler_ext.FinslerTSNE` with the interface of `openTSNE.TSNE`.
 
@@ -311,7 +292,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
                 "omega_norm='auto' compares finished embeddings, so prepare_initial cannot use "
                 "it. Give a number such as 0.5, or call fit."
             )
-        check_parameters(self)
+        schema.check_parameters(self)
         problem = self._construct(self._validate(X, affinities, initialization))
         omega_norm = self._space().check_drift(self.omega_norm)
         self.omega_norm_, self.asymmetry_ = omega_norm, self._asymmetry(problem)
@@ -360,7 +341,6 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
             self,
             readable(X, missing=np.inf if pairwise else None),
             reset=reset,
-            skip_check_array=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",  # sums depend on it
@@ -402,7 +382,7 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
             dof=check_dof(self.dof),
             momentum=self.final_momentum,
             n_jobs=resolve_n_jobs(None) if self.n_jobs is None else self.n_jobs,
-            **{name: getattr(self, name) for name in _PASSED_ON},
+            **{name: getattr(self, name) for name in PASSED_ON},
         )
         return FinslerEmbedding.of(embedding, self.asymmetry_, omega_norm, self._space())
 
@@ -490,38 +470,6 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
         symmetric = is_symmetric(self.affinities_.P)
         self._judge(layout.position, f"Height {self.height_}", symmetric=symmetric)
 
-    def __deepcopy__(self, memo):
-        """deepcopy by the route of pickle: numpy's own loses what an embedding carries."""
-        copied = type(self).__new__(type(self))
-        memo[id(self)] = copied
-        for name, value in vars(self).items():
-            embedding = isinstance(value, TSNEEmbedding)
-            copied_value = deepcopied(value, memo) if embedding else deepcopy(value, memo)
-            setattr(copied, name, copied_value)
-        return copied
-
-
-_PASSED_ON = (
-    "learning_rate",
-    "theta",
-    "n_interpolation_points",
-    "min_num_intervals",
-    "ints_in_interval",
-    "max_grad_norm",
-    "max_step_norm",
-    "verbose",
-    "callbacks",
-    "callbacks_every_iters",
-)
-
-
-def deepcopied(embedding: TSNEEmbedding, memo: dict) -> TSNEEmbedding:
-    rebuild, arguments, state = embedding.__reduce__()
-    copied = rebuild(*arguments)
-    copied.__setstate__(deepcopy(state, memo))
-    memo[id(embedding)] = copied
-    return copied
-
 
 def _warn_of_isolated(P) -> None:
     P = scipy.sparse.csr_array(P)
@@ -542,93 +490,3 @@ def _strongest(P, k: int = AUTO_NEIGHBORS) -> np.ndarray:
         best = P.indices[row][np.argsort(-P.data[row], kind="stable")[:k]]
         neighbors[i, : best.size] = best
     return neighbors
-
-
-# openTSNE's embedding, which also says how far to trust its height.
-
-# What openTSNE's pickles do not know of.
-OWN = ("asymmetry_", "omega_norm_", "space")
-
-
-@saved(
-    EMBEDDING,
-    name="opentsne.FinslerEmbedding",
-    asymmetry_=NONE | part("Asymmetry", n="n"),
-    omega_norm_=number("[0, 1)"),
-    space=TEXT | part("Space"),
-)
-class FinslerEmbedding(TSNEEmbedding):
-    """An `openTSNE.TSNEEmbedding` whose `skew_fidelity_` follows its positions.
-
-    Attributes
-    ----------
-    skew_fidelity_ : SkewFidelity
-        How faithfully the height shows the asymmetry of the data, at the present positions.
-    asymmetry_ : Asymmetry
-        What the height is to show.
-    omega_norm_ : float
-    space : Space
-    """
-
-    # of parts of an embedding (``embedding[:, :2]``) nothing is known
-    asymmetry_: Asymmetry | None = None
-    omega_norm_: float = 0.0
-    space: Any = "randers"
-
-    @classmethod
-    def of(
-        cls, embedding: TSNEEmbedding, asymmetry: Asymmetry, omega_norm: float, space: Space
-    ) -> FinslerEmbedding:
-        """The same embedding, with what its height is to show."""
-        made = embedding.view(cls)
-        vars(made).update(vars(embedding))
-        made.asymmetry_, made.omega_norm_, made.space = asymmetry, omega_norm, space
-        return made
-
-    @property
-    def skew_fidelity_(self) -> SkewFidelity:
-        if self.asymmetry_ is None:
-            raise AttributeError("skew_fidelity_ belongs to the whole embedding, not to a part")
-        return self.asymmetry_.fidelity(np.asarray(self), self.omega_norm_, find_space(self.space))
-
-    def optimize(self, n_iter, inplace=False, propagate_exception=False, **params):
-        """As in openTSNE; what it returns knows its fidelity, too."""
-        moved = self if inplace else self._copied()
-        return TSNEEmbedding.optimize(
-            moved, n_iter, inplace=True, propagate_exception=propagate_exception, **params
-        )
-
-    def prepare_partial(self, X, initialization="median", k=25, **affinity_params):
-        """As in openTSNE; with a drift, heights of new points stay within those of the fitted."""
-        return self._bounded(super().prepare_partial(X, initialization, k, **affinity_params))
-
-    def partial(self, start, P, share: float) -> PartialTSNEEmbedding:
-        """New points with affinities P at ``start``, whose heights move at a share of the rate."""
-        made = PartialTSNEEmbedding(start, self, P=P, **self.gradient_descent_params)
-        return self._bounded(made, share)
-
-    def _bounded(self, partial, share: float = 1.0):
-        if self.omega_norm_ > 0:
-            params, height = partial.gradient_descent_params, np.asarray(self)[:, -1]
-            params["negative_gradient_method"] = BoundedHeight(
-                params["negative_gradient_method"], height.min(), height.max(), share
-            )
-        return partial
-
-    def _copied(self) -> FinslerEmbedding:
-        """Positions, settings and optimiser of its own, as openTSNE's ``optimize`` makes them."""
-        made: Any = np.array(self).view(type(self))
-        vars(made).update(vars(self))
-        made.optimizer = self.optimizer.copy()
-        made.gradient_descent_params = copy(self.gradient_descent_params)
-        made.kl_divergence = None
-        return made
-
-    def __reduce__(self):
-        make, arguments, state = super().__reduce__()
-        return make, arguments, (state, {name: getattr(self, name) for name in OWN})
-
-    def __setstate__(self, state):
-        theirs, own = state
-        super().__setstate__(theirs)
-        vars(self).update(own)

@@ -1,4 +1,4 @@
-"""openTSNE's gradient descent, made safe, and the objectives that it descends.
+"""openTSNE's gradient descent, made safe, the objectives that it descends, and its embedding.
 
 Affinities survive whatever stops a descent. An objective takes the embedding and returns the error
 and the gradient; those in this module change what another one returns, or where it is evaluated.
@@ -6,12 +6,14 @@ and the gradient; those in this module change what another one returns, or where
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from copy import copy, deepcopy
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from openTSNE.tsne import (
     OptimizationInterrupt,
+    PartialTSNEEmbedding,
     TSNEEmbedding,
     gradient_descent,
     kl_divergence_bh,
@@ -21,15 +23,14 @@ from scipy.spatial import cKDTree
 from tqdm.auto import tqdm
 
 from finsler_ext._threads import run_light_rows
+from finsler_ext.asymmetry import Asymmetry, SkewFidelity
+from finsler_ext.geometry import Space, find_space
 from finsler_ext.schema import NONE, array, saved
 from finsler_ext.tsne.gradient import FinslerGradient, HeldAffinities
 
 # Springs hold the map where it settled: SPRING times the pull, at the distance of the 15th
-# neighbour on the map, of an affinity of 1/n. 15-NN preservation of all columns and of the map less
-# that of openTSNE in three and two, ω = 0.01, means of five mixtures of 1000 points (two of them of
-# curved sheets) and 1000 digits, two starts: with 0.05 −0.008 and −0.014, 0.1 −0.009 and −0.008,
-# 0.14 −0.011 and −0.005, 0.2 −0.012 and −0.003; without springs, the map at 0.03 of the height's
-# rate, −0.011 and −0.009, at rest −0.023 and +0.001. What all columns gain, the map loses.
+# neighbour on the map, of an affinity of 1/n. What all columns gain in neighbours by weaker
+# springs, the map loses; with these, either keeps about 0.01 less than that of openTSNE.
 SPRING, SPRING_NEIGHBORS = 0.12, 15
 # The median distance to that neighbour is that of at most so many points.
 SPRING_ROWS = 20_000
@@ -314,3 +315,91 @@ class _Watched:
         if self.bar.n < self.bar.total:
             self.bar.update()
         return error, gradient
+
+
+# What openTSNE's pickles do not know of.
+OWN = ("asymmetry_", "omega_norm_", "space")
+
+
+class FinslerEmbedding(TSNEEmbedding):
+    """An `openTSNE.TSNEEmbedding` whose `skew_fidelity_` follows its positions.
+
+    Attributes
+    ----------
+    skew_fidelity_ : SkewFidelity
+        How faithfully the height shows the asymmetry of the data, at the present positions.
+    asymmetry_ : Asymmetry
+        What the height is to show.
+    omega_norm_ : float
+    space : Space
+    """
+
+    # of parts of an embedding (``embedding[:, :2]``) nothing is known
+    asymmetry_: Asymmetry | None = None
+    omega_norm_: float = 0.0
+    space: Any = "randers"
+
+    @classmethod
+    def of(
+        cls, embedding: TSNEEmbedding, asymmetry: Asymmetry, omega_norm: float, space: Space
+    ) -> FinslerEmbedding:
+        """The same embedding, with what its height is to show."""
+        made = embedding.view(cls)
+        vars(made).update(vars(embedding))
+        made.asymmetry_, made.omega_norm_, made.space = asymmetry, omega_norm, space
+        return made
+
+    @property
+    def skew_fidelity_(self) -> SkewFidelity:
+        if self.asymmetry_ is None:
+            raise AttributeError("skew_fidelity_ belongs to the whole embedding, not to a part")
+        return self.asymmetry_.fidelity(np.asarray(self), self.omega_norm_, find_space(self.space))
+
+    def optimize(self, n_iter, inplace=False, propagate_exception=False, **params):
+        """As in openTSNE; what it returns knows its fidelity, too."""
+        moved = self if inplace else self._copied()
+        return TSNEEmbedding.optimize(
+            moved, n_iter, inplace=True, propagate_exception=propagate_exception, **params
+        )
+
+    def prepare_partial(self, X, initialization="median", k=25, **affinity_params):
+        """As in openTSNE; with a drift, heights of new points stay within those of the fitted."""
+        return self._bounded(super().prepare_partial(X, initialization, k, **affinity_params))
+
+    def partial(self, start, P, share: float) -> PartialTSNEEmbedding:
+        """New points with affinities P at ``start``, whose heights move at a share of the rate."""
+        made = PartialTSNEEmbedding(start, self, P=P, **self.gradient_descent_params)
+        return self._bounded(made, share)
+
+    def _bounded(self, partial, share: float = 1.0):
+        if self.omega_norm_ > 0:
+            params, height = partial.gradient_descent_params, np.asarray(self)[:, -1]
+            params["negative_gradient_method"] = BoundedHeight(
+                params["negative_gradient_method"], height.min(), height.max(), share
+            )
+        return partial
+
+    def _copied(self) -> FinslerEmbedding:
+        """Positions, settings and optimiser of its own, as openTSNE's ``optimize`` makes them."""
+        made: Any = np.array(self).view(type(self))
+        vars(made).update(vars(self))
+        made.optimizer = self.optimizer.copy()
+        made.gradient_descent_params = copy(self.gradient_descent_params)
+        made.kl_divergence = None
+        return made
+
+    def __reduce__(self):
+        make, arguments, state = super().__reduce__()
+        return make, arguments, (state, {name: getattr(self, name) for name in OWN})
+
+    def __setstate__(self, state):
+        theirs, own = state
+        super().__setstate__(theirs)
+        vars(self).update(own)
+
+    def __deepcopy__(self, memo):
+        """By the route of pickle: numpy's own loses what an embedding carries."""
+        rebuild, arguments, state = self.__reduce__()
+        copied = memo[id(self)] = rebuild(*arguments)
+        copied.__setstate__(deepcopy(state, memo))
+        return copied

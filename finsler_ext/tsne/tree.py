@@ -1,9 +1,21 @@
-"""A linear octree over points in up to three dimensions.
+"""Repulsion by a linear octree: Barnes–Hut on groups of points, in one to three dimensions.
 
-Points are sorted along the Morton curve; a node of the tree is a range of the sorted points,
-and nodes are stored in the order of a depth-first walk, each with the place to go on from when
-its subtree is skipped. Fewer than three dimensions are padded with zeros, which leaves a
-quadtree or a binary tree.
+Points are sorted along the Morton curve; a node of the tree is a range of the sorted points, and
+nodes are stored in the order of a depth-first walk, each with the place to go on from when its
+subtree is skipped. Fewer than three dimensions are padded with zeros, which leaves a quadtree or a
+binary tree. Neighbouring points share one walk: it collects what the whole group sees, far cells
+and near points, into one list, and every point of the group sums the list with the same vectorised
+loop.
+
+A far cell is stood for by four points of a quarter of its mass each, at the corners of a
+tetrahedron that has the centre and the covariance of the cell's points. The error is then of third
+order in the size of the cell over the distance to the kernel's nearest singularity, for any kernel
+and without its derivatives; with the centre of mass alone it is of second order. W is smooth at 0,
+so that distance is never below √ν/(1 + ω): a cell is accepted when
+
+    s² ≤ θ² (1 − ω⁴) (R² + ν/(1 + ω)²/4),   R = distance from its centre to the box of the group,
+
+with s² twelve times the largest variance of a coordinate: the side of a cube filled evenly.
 """
 
 from __future__ import annotations
@@ -16,27 +28,19 @@ from numba import njit
 
 from finsler_ext._threads import run_rows
 from finsler_ext.geometry import RANDERS, Space
+from finsler_ext.tsne.exact import kernel_constants, kernel_kind
 
 # Bits of a Morton key per axis; three axes fill 63 bits.
 MORTON_BITS = 21
-# Points of a leaf, and of a group that shares one walk. With 32 to 128 points to a group the
-# walk takes the same time at 10,000 and 50,000 points within the noise, and the error falls.
+# Points of a leaf, and of a group that shares one walk: up to here the walk takes no longer the
+# larger the group, and the error falls.
 LEAF_SIZE = 8
 GROUP_SIZE = 128
-# ν for which the kernel w(F) = (1 + F²/ν)^{−(ν+1)/2} has a closed form; a general power costs some
-# thirty times as much.
-CLOSED_FORMS = (1, 2, 3)
-TINY = np.float32(1e-30)
-
-
-def kernel_kind(dof: float) -> int:
-    """The closed form for this ν, or 0 where there is none."""
-    return int(dof) if dof in CLOSED_FORMS else 0
-
-
-def kernel_constants(dof: float, omega_norm: float, dtype) -> np.ndarray:
-    """ω, 1/ν, (ν + 1)/2 and 1, in the precision of the loop that uses them."""
-    return np.array([omega_norm, 1.0 / dof, (dof + 1.0) / 2.0, 1.0], dtype=dtype)
+# A far cell is stood for by this many points; smaller cells are listed point by point.
+CORNERS = 4
+# Share of the square of the kernel's own length that counts as distance. Forces in layouts smaller
+# than that length nearly cancel: with all of it they erred by 1.1 %, with a quarter by 0.12 %.
+SOFTENING = 0.25
 
 
 class Octree(NamedTuple):
@@ -54,17 +58,7 @@ class Octree(NamedTuple):
     group: np.ndarray  # nodes whose points share a walk
 
 
-def padded(position: np.ndarray, dtype) -> np.ndarray:
-    """Positions as three contiguous rows (map, map, height), zero where there are fewer."""
-    n, m = position.shape
-    out = np.zeros((3, n), dtype=dtype)
-    out[2] = position[:, m - 1]
-    for c in range(m - 1):
-        out[c] = position[:, c]
-    return out
-
-
-def build_octree(point: np.ndarray, group_size: int = GROUP_SIZE) -> Octree:
+def build_octree(point: np.ndarray) -> Octree:
     """The tree over padded positions of shape (3, n)."""
     n = point.shape[1]
     low = point.min(axis=1).astype(np.float64)
@@ -73,7 +67,7 @@ def build_octree(point: np.ndarray, group_size: int = GROUP_SIZE) -> Octree:
     _morton_keys(point, low, side, key)
     order = np.argsort(key, kind="stable")
     point = np.ascontiguousarray(point[:, order])
-    return Octree(order, point, *_build(key[order], point, group_size))
+    return Octree(order, point, *_build(key[order], point, GROUP_SIZE))
 
 
 @njit(inline="always", cache=True)
@@ -210,33 +204,6 @@ def _add_square(covariance, k, step, weight):
     covariance[k, 5] += weight * step[2] * step[2]
 
 
-# Repulsion by a linear octree: Barnes–Hut on groups of points, in one to three dimensions.
-#
-# Neighbouring points share one walk over the tree: it collects what the whole group sees, far
-# cells and near points, into one list, and every point of the group sums the list with the same
-# vectorised loop.
-#
-# A far cell is stood for by four points of a quarter of its mass each, at the corners of a
-# tetrahedron that has the centre and the covariance of the cell's points. The error is then of
-# third order in the size of the cell over the distance to the kernel's nearest singularity, for
-# any kernel and without its derivatives. (With the centre of mass alone it is of second order.
-# 10,000 points in a Gaussian blob, ω = 0.5: 0.35 % at θ = 0.3, against 0.11 % at θ = 0.5 in two
-# thirds of the time.) W is smooth at 0, so that distance is never below √ν/(1 + ω): a cell is
-# accepted when
-#
-#     s² ≤ θ² (1 − ω⁴) (R² + ν/(1 + ω)²/4),     R = distance from its centre to the box of the
-#     group,
-#
-# with s² twelve times the largest variance of a coordinate: the side of a cube filled evenly.
-
-# A far cell is stood for by this many points; smaller cells are listed point by point.
-CORNERS = 4
-# Share of the square of the kernel's own length that counts as distance. Layouts smaller than
-# that length cost next to nothing, and their forces nearly cancel: error at θ = 0.5 and 3000
-# points in clusters 0.2 across, ω = 0: 1.1 % with all of it, 0.12 % with a quarter.
-SOFTENING = 0.25
-
-
 def tree_repulsion(
     tree: Octree,
     *,
@@ -247,26 +214,10 @@ def tree_repulsion(
     targets: np.ndarray | None = None,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums Σ_j W(y_i − y_j) and Σ_j ∇W(y_i − y_j) over all j ≠ i.
+    """The sums of `exact_repulsion`, in a space with an even kernel; ``theta`` = 0 is exact.
 
-    Parameters
-    ----------
-    tree : Octree
-    omega_norm, dof : float
-    space : Space
-        It must have an even kernel.
-    theta : float
-        Opening angle; 0 is exact.
-    targets : array of shape (3, n_targets), optional
-        Sum over all points of the tree at these positions instead. Every target then walks on
-        its own, so that its sums do not depend on the others.
-    n_threads : int
-        Changes the time taken, never the result.
-
-    Returns
-    -------
-    value : array of shape (n,)
-    force : array of shape (3, n)
+    ``targets`` are of shape (3, n_targets). Each of them walks on its own, so that its sums do not
+    depend on the others.
     """
     dtype = tree.point.dtype
     kernel = walk_kernel(space.even_kernel, kernel_kind(dof))
@@ -276,8 +227,8 @@ def tree_repulsion(
     n = at.shape[1]
     value, force = np.empty(n, dtype=dtype), np.empty((3, n), dtype=dtype)
     softening = SOFTENING * dof / space.forward(1.0, 1.0, omega_norm)[0] ** 2
-    # W varies with the direction the faster, the larger the drift. Clusters of 3000 points at
-    # ω = 0.9: error 0.69 % without this factor, 0.11 % with it; at 0.5 it makes no difference.
+    # W varies with the direction the faster, the larger the drift: at ω = 0.9 the force errs by
+    # 0.69 % without this factor, and by 0.11 % with it
     theta2 = theta**2 * (1.0 - omega_norm**4)
     nodes = (tree.start, tree.stop, tree.skip, tree.centre, tree.side2, tree.reach, tree.root)
     run_rows(

@@ -1,5 +1,6 @@
 """Optimal scaling against brute force, planted constants, and the promise that stress falls."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -47,7 +48,7 @@ def problem_of(D, how, kind, space=RANDERS):
         mean = dense_stress(D, (W + W.T) / 2)
         base = GeneralStress(D, W, mean.unit, mean.solver, space, interval=interval)
     else:
-        base = dense_stress(D, W, interval=interval)
+        base = replace(dense_stress(D, W), interval=interval)
     problem = OrdinalStress(D, W, base) if kind == "ordinal" else base
     return problem, (np.ones_like(D) - np.eye(len(D)) if W is None else W)
 
@@ -144,7 +145,7 @@ def test_a_planted_constant_is_found(dtype, missing):
 
 
 def test_the_constant_is_the_best_one_and_not_negative():
-    problem = dense_stress(planted(20), interval=True)
+    problem = replace(dense_stress(planted(20)), interval=True)
     position = np.random.default_rng(0).normal(size=(3, 20))
     with RowPool(20, 1) as pool:
         assert problem.constant(100 * position, 0.3, pool) == 0.0

@@ -9,7 +9,7 @@ from openTSNE.tsne import kl_divergence_bh
 
 from finsler_ext.geometry import MATSUMOTO, RANDERS
 from finsler_ext.tsne.attraction import attraction, edges_of, edges_to_new
-from finsler_ext.tsne.exact import exact_repulsion
+from finsler_ext.tsne.exact import exact_repulsion, padded
 from finsler_ext.tsne.gradient import (
     EXACT_BELOW,
     EXACT_UP_TO,
@@ -17,7 +17,7 @@ from finsler_ext.tsne.gradient import (
     check_dof,
     choose_method,
 )
-from finsler_ext.tsne.tree import build_octree, padded, tree_repulsion
+from finsler_ext.tsne.tree import build_octree, tree_repulsion
 
 
 def directed_affinities(n, seed=0, share=0.4):

@@ -1,5 +1,6 @@
 """The grid against the sum over all pairs, and against its own symmetries."""
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from finsler_ext.tsne.gradient import (
     FinslerGradient,
     choose_method,
 )
-from finsler_ext.tsne.grid import KernelStore, grid_repulsion, plan_grid
+from finsler_ext.tsne.grid import grid_repulsion, kernel_transform, plan_grid
 
 SPACES = [*((1, omega) for omega in (0.0, 0.5, 0.9, 0.95)), *((dof, 0.5) for dof in (0.5, 2, 3))]
 SPACES += [(0.5, 0.0), (3, 0.95)]
@@ -44,10 +45,10 @@ def layout(kind, n, m=2, seed=0):
     return np.ascontiguousarray(Y[2 - m :])
 
 
-def by_grid(Y, omega, dof, n_threads=1, store=None, **settings):
+def by_grid(Y, omega, dof, n_threads=1, transform=kernel_transform, **settings):
     space = {"omega_norm": omega, "dof": dof}
     plan = plan_grid(Y, **space, **settings)
-    return grid_repulsion(Y, plan, **space, n_threads=n_threads, store=store)
+    return grid_repulsion(Y, plan, **space, n_threads=n_threads, transform=transform)
 
 
 def off(near, exact):
@@ -104,13 +105,13 @@ def test_one_point_alone_feels_nothing():
 
 
 def test_thread_count_and_earlier_steps_do_not_change_a_bit():
-    store = KernelStore()
+    transform = lru_cache(maxsize=4)(kernel_transform)
     for kind in ("clusters", "tiny", "blob"):
         for m in (1, 2):
             Y = layout(kind, 9000, m)
             first = by_grid(Y, 0.5, 1)
             for n_threads in (1, 2, 3):
-                again = by_grid(Y, 0.5, 1, n_threads, store)
+                again = by_grid(Y, 0.5, 1, n_threads, transform)
                 assert np.array_equal(first[0], again[0])
                 assert np.array_equal(first[1], again[1])
 
