@@ -47,6 +47,11 @@ FIRST_MOMENT, SECOND_MOMENT, ADAM_TINY = 0.9, 0.999, 1e-8
 # Longest step of a coordinate, as a share of the root mean square of D. Flight times reach 0.95 of
 # the stress of majorisation in 100 epochs, 1.5 at 0.01 and 1.8 at 0.3.
 LEARNING_RATE = 0.1
+# Those that `LEARNING_RATE` was chosen with, and scikit-learn's default for SMACOF.
+GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
+# The number of columns from which on the skew part has a noise level of its own by default. In two
+# the height is an axis of the map, and plain stress finds the drift that travel times have.
+TWO_LEVELS_FROM = 3
 
 
 class Stress(Protocol):
@@ -187,13 +192,6 @@ def descend(
             here = problem.slope(position, omega_norm, pool)
             history.append(here.stress)
     return _descent(problem, position, here, history)
-
-
-# Those that `LEARNING_RATE` was chosen with, and scikit-learn's default for SMACOF.
-GD_EPOCHS, SMACOF_ITERATIONS = 100, 300
-# The number of columns from which on the skew part has a noise level of its own by default. In two
-# the height is an axis of the map, and plain stress finds the drift that travel times have.
-TWO_LEVELS_FROM = 3
 
 
 # What settings may be, and the parameters of the estimator that have the same names.

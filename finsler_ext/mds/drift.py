@@ -49,6 +49,36 @@ WORTH_SKEW = 0.25
 NOISY_SHARE = 20
 # Below this share of Σ w D² there is no stress worth a column.
 NO_STRESS = 1e-4
+# A Randers drift of 1 would let points be at distance 0 from others; the search ends here, or at
+# this share of the largest drift of another space.
+LARGEST_DRIFT = 0.95
+# Short fits that find where to start, and fits of the search itself. With the one that compares
+# the number of columns a search costs less than five fits.
+PILOTS, PILOT_ITERATIONS = 4, 30
+MOST_TRIALS = 3
+# The search ends when the next step is shorter than this, or than this share of the drift.
+PRECISION, RELATIVE_PRECISION = 1e-3, 0.005
+# ω(Y) follows ω, so the answer lies beyond it: planted drifts needed 1.0 to 2.1 times the step.
+FIRST_STRIDE = 1.3
+# A longer step than this rests on a difference of two noisy numbers.
+LONGEST_STRIDE = 2.5
+# A drift is searched on no more points than this: a sample has the same drift.
+SEARCH_POINTS = 1000
+# Fits that only show the way end at this precision; at 1e-3, lists of the nearest may lose it.
+PILOT_EPS = 1e-4
+# Whether a column is to spare is a question of a sixth of the stress.
+COMPARE_EPS = 1e-3
+# The stress has minima at small drifts and at large ones, and a search stays near where it began
+# (a planted digraph: stress 0.074 at 0.02, where its start leads, and 0.068 at 0.9).
+FAR_DRIFT = 0.7
+# With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
+CLEARLY_LOWER = 0.95
+# With two noise levels: a percent of the stress is a large ratio of likelihoods. At smaller drifts
+# than this share of the largest a height shows nothing, and the likelihood may prefer a map column.
+LIKELIER = 0.99
+SMALLEST_DRIFT = 0.05
+# A layout at a smaller drift than this has no axis of its own for the height.
+NEGLIGIBLE_DRIFT = 0.01
 
 
 @saved(
@@ -127,21 +157,6 @@ def choose_columns(
     return many, ColumnChoice(COLUMNS[1], reason, (narrow, wide))
 
 
-# A Randers drift of 1 would let points be at distance 0 from others; the search ends here, or at
-# this share of the largest drift of another space.
-LARGEST_DRIFT = 0.95
-# Short fits that find where to start, and fits of the search itself. With the one that compares
-# the number of columns a search costs less than five fits.
-PILOTS, PILOT_ITERATIONS = 4, 30
-MOST_TRIALS = 3
-# The search ends when the next step is shorter than this, or than this share of the drift.
-PRECISION, RELATIVE_PRECISION = 1e-3, 0.005
-# ω(Y) follows ω, so the answer lies beyond it: planted drifts needed 1.0 to 2.1 times the step.
-FIRST_STRIDE = 1.3
-# A longer step than this rests on a difference of two noisy numbers.
-LONGEST_STRIDE = 2.5
-
-
 @saved(omega_norm=number("[0, 1)"), stress=number("[0, inf)"), suited=number(nan=True))
 class DriftTrial(NamedTuple):
     """A drift that was tried, the stress it reached, and the drift that suits its layout best."""
@@ -211,25 +226,6 @@ def next_drift(trials: list[DriftTrial], largest: float) -> float:
     return float(np.clip(last.omega_norm + stride * wish, min(low, high), max(low, high)))
 
 
-# A drift is searched on no more points than this: a sample has the same drift.
-SEARCH_POINTS = 1000
-# Fits that only show the way end at this precision; at 1e-3, lists of the nearest may lose it.
-PILOT_EPS = 1e-4
-# Whether a column is to spare is a question of a sixth of the stress.
-COMPARE_EPS = 1e-3
-# The stress has minima at small drifts and at large ones, and a search stays near where it began
-# (a planted digraph: stress 0.074 at 0.02, where its start leads, and 0.068 at 0.9).
-FAR_DRIFT = 0.7
-# With a column to spare, large drifts fit as well as small ones, and the smallest is wanted.
-CLEARLY_LOWER = 0.95
-# With two noise levels: a percent of the stress is a large ratio of likelihoods. At smaller drifts
-# than this share of the largest a height shows nothing, and the likelihood may prefer a map column.
-LIKELIER = 0.99
-SMALLEST_DRIFT = 0.05
-# A layout at a smaller drift than this has no axis of its own for the height.
-NEGLIGIBLE_DRIFT = 0.01
-
-
 def find_drift(
     directed: DirectedInput, settings: Settings, random_state, made: tuple
 ) -> tuple[DriftSearch, Descent]:
@@ -285,18 +281,13 @@ class _Trials:
     """Fits at several drifts, each from the layout of the one before."""
 
     def __init__(self, made: tuple, starts, settings: Settings, pool: RowPool):
-        (self.objective, plain), self.starts, self.settings, self.pool = (
-            made,
-            starts,
-            settings,
-            pool,
-        )
-        self.symmetric = not plain.is_skew and plain.side is None
-        """Whether no drift is called for."""
+        self.objective, plain = made
+        self.starts, self.settings, self.pool = starts, settings, pool
+        self.symmetric = not plain.is_skew and plain.side is None  # no drift is called for
         self.runs: dict[float, Descent] = {}
         self.here: np.ndarray | None = None
+        # if heights are to be kept in proportion to 1/ω, the drift they were found at
         self.drift: float | None = None
-        """If heights are to be kept in proportion to 1/ω, the drift they were found at."""
         self.largest = LARGEST_DRIFT * settings.space.limit
         self.short = settings._replace(
             max_iter=min(PILOT_ITERATIONS, settings.max_iter), eps=max(PILOT_EPS, settings.eps)

@@ -175,7 +175,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         the asymmetry; see ``column_choice_``.
     omega_norm : float in [0, 1) or "auto", default=0.5
         Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
-        with the lowest stress (at most five fits, on at most 2000 of the points). That is the
+        with the lowest stress (at most five fits, on at most 1000 of the points). That is the
         right one for directed data; for rows of features a larger drift may leave less of the
         height to distances, at a higher stress. It warns if one column fewer fits as
         well: then larger drifts fit as well, and the smallest is taken.
