@@ -207,7 +207,7 @@ class DirectedAffinities(Affinities):
             p += np.exp(_log_weight(square, sigma))
         return normalised(_both_ways(low, high, p, self.n_samples))
 
-    def to_new(self, data, return_distances=False, **params):
+    def to_new(self, data, return_distances=False, *, k=None, local_scale=None, **params):
         """Affinities between new points (rows) and the fitted ones, in both directions.
 
         Column j is the edge to point j, by the scale of the new point; column n + j the edge
@@ -215,21 +215,19 @@ class DirectedAffinities(Affinities):
         Rows sum to 1. Symmetric affinities have the same in both. With a given ``local_scale``,
         new points take that of their neighbours, unless they have their own.
         """
-        k = params.pop("k", None)
         k = min(self.neighbors.shape[1] if k is None else int(k), self.n_samples)
-        given = params.pop("local_scale", None)
         if isinstance(self.knn_index, DirectedIndex):
             data = self.knn_index.admitted(data)
         blocks = []
         for rows in row_blocks(data.shape[0], QUERY_ROWS):
-            scale = None if given is None else np.asarray(given, dtype=np.float64)[rows]
+            scale = None if local_scale is None else np.asarray(local_scale, np.float64)[rows]
             blocks.append(self._block_to_new(data[rows], k, params, scale))
         P = scipy.sparse.csr_matrix(scipy.sparse.vstack([b[0] for b in blocks], format="csr"))
         if not return_distances:
             return P
         return P, np.concatenate([b[1] for b in blocks]), np.concatenate([b[2] for b in blocks])
 
-    def _block_to_new(self, data, k, params, local_scale=None):
+    def _block_to_new(self, data, k, params, local_scale):
         n, n_new = self.n_samples, data.shape[0]
         if isinstance(self.knn_index, DirectedIndex):
             there, back = self.knn_index.both_ways(data)
@@ -268,7 +266,7 @@ class DirectedAffinities(Affinities):
         P.eliminate_zeros()
         return P, near, distances
 
-    def _new_scales(self, near, distances, params, local_scale=None):
+    def _new_scales(self, near, distances, params, local_scale):
         if self.scales is None or not self.given_scale:
             return self._row_scales(distances, **params)
         if local_scale is not None:

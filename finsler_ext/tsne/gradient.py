@@ -131,7 +131,7 @@ class HeldAffinities:
     def __init__(self, P):
         self.P, self.factor = P, 1.0
         # two sums by which a change of values is noticed
-        self.print = float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
+        self.total, self.squares = float(P.data.sum()), float(np.einsum("i,i->", P.data, P.data))
 
     def __imul__(self, factor: float) -> HeldAffinities:
         self.factor *= factor
@@ -156,21 +156,11 @@ class FinslerGradient:
     and a normaliser of its own, and P has two blocks of columns: edges to the old points, and
     edges from them.
 
-    Parameters
-    ----------
-    omega_norm : float
-    method : {"auto", "exact", "bh", "fft"}
-        "exact" computes in double precision, "bh" in single precision: its own error is
-        thousands of times larger than the rounding. "fft" is a grid, in one or two dimensions;
-        a step whose layout would need too large a grid is computed by "bh", and so is the
-        placing of new points, whose sums must not depend on each other. "auto" takes what is
-        fastest, decided by the number of points and, for every step, the extent of the layout.
-    space : Space or str
-
-    Attributes
-    ----------
-    used : Counter
-        Steps computed by each method so far.
+    "exact" computes in double precision, "bh" in single precision: its own error is thousands of
+    times larger than the rounding. "fft" is a grid, in one or two dimensions; a step whose layout
+    would need too large a grid is computed by "bh", and so is the placing of new points, whose sums
+    must not depend on each other. "auto" takes what is fastest, decided by the number of points
+    and, for every step, the extent of the layout. ``used`` counts the steps by each method.
     """
 
     def __init__(self, omega_norm: float, method: str = "auto", space: Space | str = RANDERS):
@@ -231,7 +221,7 @@ class FinslerGradient:
         plan = None
         if method == "fft" and not partial:
             whole = np.ascontiguousarray(position.T, dtype=np.float64)
-            settings = {**(fft_params or {}), "tight": held.factor * held.print[0] > EXAGGERATED}
+            settings = {**(fft_params or {}), "tight": held.factor * held.total > EXAGGERATED}
             plan = self._affordable(plan_grid(whole, **kernel, **settings), len(position))
         if method == "exact":
             rows, among = (np.ascontiguousarray(p.T, dtype=dtype) for p in (position, fixed))
@@ -279,7 +269,7 @@ class FinslerGradient:
         tree = build_octree(padded(point[rows], np.float32))
         value, _ = _by_tree(tree, position.shape[1], None, kernel, theta, n_threads)
         mean = 0.5 * len(position) * float(cost.mean())
-        return mean + held.print[0] * float(np.log(value.sum(dtype=np.float64)))
+        return mean + held.total * float(np.log(value.sum(dtype=np.float64)))
 
     def _stored(self, position, edges: Edges, dtype, n_threads) -> np.ndarray:
         """Positions in the order of the edges."""
@@ -302,7 +292,7 @@ class FinslerGradient:
         openTSNE multiplies a P that is not held in place while it exaggerates.
         """
         P = held.P
-        name = (*held.print, dtype, partial)
+        name = (held.total, held.squares, dtype, partial)
         indices, indptr, known, edges = self._kept
         if indices is not P.indices or indptr is not P.indptr or known != name:
             self.forget_edges()
@@ -353,7 +343,7 @@ def _by_tree(tree: Octree, m: int, targets, kernel, theta, n_threads):
 
 
 def _divergence(held: HeldAffinities, entropy, cost, Z, partial) -> float:
-    factor, total = held.factor, held.print[0]
+    factor, total = held.factor, held.total
     entropy += total * float(np.log(factor))
     if partial:
         weight = np.asarray(held.P.sum(axis=1)).ravel()
