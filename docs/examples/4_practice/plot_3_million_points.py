@@ -3,8 +3,8 @@ Many points, up to a million
 ============================
 
 The code for large data is the same. This example embeds 10,000 rows, so that these pages are built
-quickly. With a million rows of 50 columns the same call of version 0.2.0 took 122 s and 2.5 GiB of
-memory on two cores, and ``transform`` then placed 10,000 new rows in 3.4 s
+quickly. With a million rows of 50 columns the same call takes 88 s and 2.6 GiB of
+memory on two cores, and ``transform`` then places 10,000 new rows in 2.4 s
 (``python -m benchmarks.million``). :doc:`/guide/large` says more.
 """
 
