@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.ledger import Ledger
-from benchmarks.paper import RESULTS
+from benchmarks.paper import FROZEN_AT, RESULTS
 from benchmarks.paper.experiments import EXPERIMENTS, cells
 
 FIGURES = Path(__file__).parent / "figures"
@@ -56,7 +56,7 @@ def run(options) -> int:
 
 
 def recheck(options) -> int:
-    from benchmarks.paper.recheck import finished_cells, recheck, sample
+    from benchmarks.paper.recheck import RUN, finished_cells, recheck, sample
 
     names = options.experiments or list(EXPERIMENTS)
     chosen = sample(finished_cells(names, options.results), options.runs, options.seed)
@@ -67,7 +67,11 @@ def recheck(options) -> int:
     )
     for cell in chosen:
         print(f"{cell.experiment:14s} {cell.data:20s} {cell.method} #{cell.seed}")
-    print(f"{len(differ)} scores of {len(chosen)} runs differ")
+    same = len(chosen) - len(differ.drop_duplicates(RUN[:-1]))
+    print(
+        f"{len(differ)} scores of {len(chosen)} runs differ; {same} runs gave the stored numbers, "
+        f"which are those of commit {FROZEN_AT}"
+    )
     if len(differ):
         print(differ.to_string(index=False))
     return int(len(differ) > 0)
@@ -153,7 +157,7 @@ def main(argv=None) -> int:
     one.add_argument("--methods", nargs="+", help="only these methods of the experiments")
     one.add_argument("--workers", type=int, default=1, help="processes, one core each")
     one.add_argument("--data-dir", help="folder of npz files")
-    again = commands.add_parser("recheck", help="run finished runs again and compare")
+    again = commands.add_parser("recheck", help=f"compare with the runs of {FROZEN_AT}")
     again.add_argument("experiments", nargs="*", type=_experiment, metavar="experiment")
     again.add_argument("--runs", type=int, default=10, help="how many, drawn at random")
     again.add_argument("--seed", type=int, default=0, help="of the draw")

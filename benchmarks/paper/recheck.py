@@ -1,4 +1,8 @@
-"""Finished runs, run again: do they give the numbers that the ledgers have?"""
+"""Finished runs, run again: do they give the numbers that the ledgers have?
+
+The numbers are those of one commit, `benchmarks.paper.FROZEN_AT`. Later versions change bits on
+purpose; there a run that differs is no defect.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from benchmarks.data import load
 from benchmarks.ledger import Ledger
-from benchmarks.paper import RESULTS
+from benchmarks.paper import FROZEN_AT, RESULTS
 from benchmarks.paper.experiments import EXPERIMENTS, Cell, cells
 from benchmarks.paper.methods import parse
 from benchmarks.paper.runner import ROWS, clock, expected_seconds, ledger_path, run
@@ -155,6 +155,7 @@ def same_numbers(folder: Path, stored: Path, *, quick: bool) -> str:
     differ = differences(both, stored, folder)
     runs = len(differ.drop_duplicates(["experiment", "data", "method", "seed"]))
     text = f"{len(both) - runs} of {len(both)} runs gave the stored numbers, to the last digit kept"
+    text += f" (those of commit {FROZEN_AT})"
     if runs:
         first = differ.iloc[0]
         text += (

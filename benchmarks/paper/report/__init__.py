@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.ledger import Ledger, read_runs
 from benchmarks.markdown import table
+from benchmarks.paper import FROZEN_AT
 from benchmarks.paper.experiments import EXPERIMENTS, cells
 from benchmarks.paper.processor import AVX512
 from benchmarks.paper.report import (
@@ -140,10 +141,12 @@ def _commands(runs: dict[str, pd.DataFrame], results: Path) -> str:
     return (
         "## Commands\n\nEach goes on where it stopped; `--data-dir DIR` names the folder with "
         "the data that are not generated, and `--workers 2` runs on two cores. A run that is "
-        f"repeated gives the same numbers: `{COMMAND} recheck --runs 20 --data-dir DIR` repeats "
-        "some, drawn at random, and compares all their scores. Runs are held to AVX2 (see "
-        f"`benchmarks/paper/processor.py`), but for {_with_avx512(runs)}, which the CSV files mark "
-        f"“{AVX512}”: those repeat on a processor with AVX-512 only, and on another give what "
+        f"repeated on a checkout of {FROZEN_AT} gives the same numbers; later versions lay out "
+        f"with other bits. `{COMMAND} recheck --runs 20 --data-dir DIR` (there `python -m "
+        "benchmarks recheck`) repeats some, drawn at random, and compares all their scores. Runs "
+        "are held to AVX2 (see `benchmarks/paper/processor.py`), but for "
+        f"{_with_avx512(runs)}, which the CSV files mark “{AVX512}”: those repeat on a processor "
+        "with AVX-512 only, and on another give what "
         "another seed would.\n\n"
         + table(("command", "question", "runs here"), rows)
         + f"\n\n    {COMMAND} figures --data-dir DIR\n    {COMMAND} report\n    {COMMAND}.published"

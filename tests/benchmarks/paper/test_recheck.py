@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ledger import Ledger
+from benchmarks.paper import FROZEN_AT
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.experiments import Cell
 from benchmarks.paper.recheck import differences, finished_cells, sample
@@ -53,6 +54,7 @@ def test_command(tmp_path, capsys, wrong):
     code = main(["--results", str(tmp_path), "recheck", "disk", "--runs", "3"])
     printed = capsys.readouterr().out
     assert code == int(wrong)
-    assert f"{int(wrong)} scores of 1 runs differ" in printed
+    same = f"{1 - wrong} runs gave the stored numbers, which are those of commit {FROZEN_AT}"
+    assert f"{int(wrong)} scores of 1 runs differ; {same}" in printed
     assert ("density_height" in printed) == wrong
     assert ledger_path("disk", tmp_path).read_text() == before
