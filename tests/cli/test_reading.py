@@ -106,6 +106,16 @@ def test_an_empty_cell_of_a_single_column_is_missing(tmp_path):
     assert np.array_equal(values[:, 0], [1, np.nan, 3, 2], equal_nan=True)
 
 
+def test_a_column_called_no_header_does_not_make_it_so(embed, tmp_path):
+    """The words of the reading were asked, and row names are among them."""
+    named = [[f"r{i}", *row] for i, row in enumerate(ROWS.tolist())]
+    named[0][2] = ""
+    write(tmp_path / "a.csv", named, ["no header", *"abcd"])
+    said = embed("a.csv", "--index", "no header", code=2)
+    assert "column 'b' has a missing value in line 2" in said
+    assert "--header" not in said
+
+
 def test_what_names_the_rows(embed, tmp_path):
     named = [[f"r{i}", *row] for i, row in enumerate(ROWS.tolist())]
     write(tmp_path / "pandas.csv", named, ["", *"abcd"])
