@@ -40,6 +40,12 @@ def test_the_conda_recipe_asks_for_the_same():
     run = recipe.partition("  run:\n")[2].partition("  run_constraints:")[0]
     asked = dict(re.findall(r"- ([\w-]+) >=([\d.]+)\n", run))
     assert asked == lower_bounds()
+    others = recipe.partition("  run_constraints:\n")[2].partition("\ntests:")[0]
+    bounds = lower_bounds("dask")  # Dask needs a later pyarrow than a parquet file
+    bounds |= lower_bounds("plot", "large", "parquet", "h5ad", "scanpy", "imports")
+    conda_names = {"matplotlib": "matplotlib-base", "dask": "dask-core"}
+    extras = {conda_names.get(n, n): b for n, b in bounds.items() if n not in asked}
+    assert dict(re.findall(r"- ([\w-]+) >=([\d.]+)\n", others)) == extras
     assert f'version: "{finsler_ext.__version__}"' in recipe
     lowest = metadata("finsler_ext")["Requires-Python"].removeprefix(">=")
     assert f'python_min: "{lowest}"' in recipe
