@@ -24,7 +24,7 @@ _UMAP_FILES = (
 )
 TEST_FILES = {
     "umap-learn": _UMAP_FILES,
-    "openTSNE": ("test_tsne*.py", "test_interrupts.py"),
+    "openTSNE": ("test_tsne*.py", "test_affinity.py", "test_interrupts.py"),
     "pynndescent": (*_UMAP_FILES, "test_search.py", "test_tsne.py"),
 }
 
