@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from functools import cache
 
 import numpy as np
 import scipy.fft
@@ -24,9 +25,9 @@ import scipy.fft
 from benchmarks.data import blobs
 from finsler_ext.geometry import RANDERS
 from finsler_ext.tsne import opentsne
-from finsler_ext.tsne.exact import exact_repulsion
-from finsler_ext.tsne.grid import KernelStore, grid_repulsion, plan_grid
-from finsler_ext.tsne.tree import build_octree, padded, tree_repulsion
+from finsler_ext.tsne.exact import exact_repulsion, padded
+from finsler_ext.tsne.grid import grid_repulsion, kernel_transform, plan_grid
+from finsler_ext.tsne.tree import build_octree, tree_repulsion
 
 SPACE = {"omega_norm": 0.5, "dof": 1}
 SPACINGS = (1 / 3, 1.0)
@@ -69,17 +70,17 @@ def compare(Y: np.ndarray, threads: int, tight: bool) -> str:
     """Tree and grid on one layout of one or two columns."""
     point = np.ascontiguousarray(Y.T, dtype=np.float64)
     plan = plan_grid(point, **SPACE, tight=tight)
-    store = KernelStore()
+    transform = cache(kernel_transform)
 
     def tree():
         octree = build_octree(padded(Y, np.float32))
         return tree_repulsion(octree, **SPACE, theta=0.5, n_threads=threads)
 
     def grid():
-        return grid_repulsion(point, plan, **SPACE, store=store, n_threads=threads)
+        return grid_repulsion(point, plan, **SPACE, transform=transform, n_threads=threads)
 
     started = time.process_time()
-    store.get(plan, RANDERS, *SPACE.values(), threads)
+    transform(plan.period, RANDERS, *SPACE.values(), threads)
     kernel = 1e3 * (time.process_time() - started)
     rows = np.random.default_rng(0).permutation(len(Y))[:SAMPLE]
     _, exact = exact_repulsion(point, **SPACE, targets=point[:, rows].copy(), n_threads=threads)
