@@ -35,7 +35,6 @@ extensions = [
 exclude_patterns = ["_build", "examples"]
 suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold functions
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "substitution"]
-myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 nitpicky = False
 default_role = "py:obj"  # names in single backticks are links
@@ -78,8 +77,11 @@ html_theme_options = {
 }
 # a release writes the addresses of the source into pyproject.toml
 addresses = dict(entry.split(", ", 1) for entry in package.get_all("Project-URL", []))
+about = [f"Version {version}", package["License-Expression"], "[changelog](changelog.md)"]
 if "Source" in addresses:
     html_theme_options["github_url"] = addresses["Source"]
+    about.insert(0, f"[Source]({addresses['Source']})")
+myst_substitutions = {"about": " · ".join(about)}
 # pages without pages below them need no list of those
 ALONE = (
     "index",
