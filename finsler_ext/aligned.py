@@ -92,6 +92,14 @@ def check_series(state: dict) -> None:
 class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
     """FinslerUMAP of a series of data sets or digraphs that share rows.
 
+    All maps are laid out together, with L_t the loss of `FinslerUMAP` on data set t:
+
+        L = Σ_t L_t(Y_t) + λ/2 Σ c_ij ‖y_i − y_j‖²,
+
+    the second sum over rows that are the same in consecutive data sets; c_ij in [0, 1] is how far
+    their neighbourhoods agree. What stays the same stays in place, what changes may move, and
+    heights compare over the series.
+
     Parameters
     ----------
     estimator : FinslerUMAP, optional
@@ -113,8 +121,7 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from finsler_ext import FinslerUMAP
-    >>> from finsler_ext.aligned import AlignedFinslerUMAP
+    >>> from finsler_ext import AlignedFinslerUMAP, FinslerUMAP
     >>> X = np.random.default_rng(0).normal(size=(80, 4))
     >>> same = {i: i for i in range(60)}
     >>> series = AlignedFinslerUMAP(FinslerUMAP(random_state=0, n_epochs=50))

@@ -1,8 +1,8 @@
 """Finsler embeddings of AnnData, with scanpy's conventions. Needs scanpy (extra ``scanpy``).
 
 `umap` and `tsne` show density as height, `velocity` the direction in which cells develop. Each
-writes its embedding to ``obsm``, its parameters and the skew fidelity to ``uns`` and the height to
-``obs``, so that ``sc.pl.embedding(adata, "finsler_umap", color="finsler_umap_height")`` draws it.
+writes its embedding to ``obsm``, parameters and evidence to ``uns`` and the height to ``obs``, so
+that ``sc.pl.embedding(adata, "finsler_umap", color="finsler_umap_height")`` draws it.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def umap(
     use_rep : str, optional
         Key of ``obsm``, or "X", in which to search for neighbours anew.
     key_added : str, optional
-        By default the embedding is ``obsm["X_finsler_umap"]``, its parameters are in
-        ``uns["finsler_umap"]`` and the height in ``obs["finsler_umap_height"]``. Otherwise
-        ``obsm[key_added]``, ``uns[key_added]`` and ``obs[key_added + "_height"]``.
+        By default the embedding is ``obsm["X_finsler_umap"]``; parameters and evidence are in
+        ``uns["finsler_umap"]``, height and potential in ``obs["finsler_umap_height"]`` and
+        ``obs["finsler_umap_potential"]``. Otherwise ``obsm[key_added]``, ``uns[key_added]``,
+        ``obs[key_added + "_height"]`` and ``obs[key_added + "_potential"]``.
     copy : bool
         Return a changed copy instead of changing ``adata``.
     **parameters

@@ -26,7 +26,7 @@ With --directed it holds the costs of getting from one point to another.
 examples:
   finsler-ext embed flowers.csv --label species --plot flowers.png
   finsler-ext embed cells.h5ad --label cluster --plot cells.html
-  finsler-ext embed travel_times.csv --directed --plot times.png
+  finsler-ext embed travel_times.csv --directed --omega-norm auto --plot times.png
   finsler-ext embed connectome.csv --directed --values strength
 """
 TRANSFORM = """\
@@ -63,7 +63,8 @@ def parser() -> argparse.ArgumentParser:
         type=float,
         default=0.5,
         metavar="DRIFT",
-        help="how much the height may show, in [0, 1) (default: 0.5)",
+        help="how much more it costs to go up than down, in [0, 1): the larger, the more the "
+        "height shows (default: 0.5)",
     )
     demo.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
     demo.add_argument(
@@ -101,7 +102,8 @@ def _add_embed(embed) -> None:
         "--omega-norm",
         type=_drift,
         metavar="DRIFT",
-        help="how much the height may show, in [0, 1), or auto (default: 0.5)",
+        help="how much more it costs to go up than down, in [0, 1): the larger, the more the "
+        "height shows (default: 0.5); or auto, which is best for travel times",
     )
     embed.add_argument("--label", metavar="COLUMN", help="colour by this column, do not embed it")
     _add_columns(embed)

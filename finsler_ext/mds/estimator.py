@@ -155,7 +155,7 @@ class Problem(NamedTuple):
 
 @schema.saved({**PARAMETERS, **FITTED}, relations=check_fitted)
 class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
-    """Multidimensional scaling of directed distances in a canonical Randers space.
+    """Multidimensional scaling of directed distances, with a height that shows the direction.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
 
@@ -163,8 +163,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
 
     where D_ij is the directed distance from i to j: given (travel times, a digraph), or for
     ordinary data the shortest path along neighbours with every step measured in the scale of
-    its source. The first columns of the embedding are the map; the last, the height, shows
-    the asymmetry: what is costly to reach lies high.
+    its source. F is the distance of a canonical Randers space: going up costs more than coming
+    down. The first columns of the embedding are the map; the last, the height, shows the
+    asymmetry of D: what is costly to reach lies high.
 
     Parameters
     ----------
@@ -174,11 +175,11 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         and takes three if they leave less than a third of the stress or show a quarter more of
         the asymmetry; see ``column_choice_``.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. 0 is Euclidean MDS of (D + Dᵀ)/2. "auto" searches for the drift
-        with the lowest stress (at most five fits, on at most 1000 of the points). That is the
-        right one for directed data; for rows of features a larger drift may leave less of the
-        height to distances, at a higher stress. It warns if one column fewer fits as
-        well: then larger drifts fit as well, and the smallest is taken.
+        Length of the drift: how much more it costs to go up than to come down. 0 is Euclidean MDS
+        of (D + Dᵀ)/2. "auto" searches for the drift with the lowest stress (at most five fits, on
+        at most 1000 of the points). That is the right one for directed data; for rows of features
+        a larger drift may leave less of the height to distances, at a higher stress. It warns if
+        one column fewer fits as well: then larger drifts fit as well, and the smallest is taken.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn's, or "precomputed": X then holds directed dissimilarities,
         X[i, j] from i to j: a matrix (nan, inf or absent where unknown), a frame, a graph, an
@@ -211,11 +212,10 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     missing : {"auto", "ignore", "geodesic"}, default="auto"
         With "precomputed": unknown pairs are left out, or D is replaced by shortest directed
         paths over the known pairs (what they do not reach is left out). "auto" takes paths
-        where all known distances are equal, as in a graph without lengths; if some of its edges
-        have no reverse, it has ``weights="adjacent"`` (see `fit`), and so have strengths if most
-        have none: their direction is what counts. A sparse graph of more
-        than 5000 nodes is embedded along paths to and from 100 pivots and along its edges,
-        unless "ignore" is given.
+        where all known distances are equal, as in a graph without lengths. If some of its edges
+        have no reverse, or most of those of a graph of strengths, direction is what counts: the
+        weights are then "adjacent" (see `fit`). A sparse graph of more than 5000 nodes is embedded
+        along paths to and from 100 pivots and along its edges, unless "ignore" is given.
     scaling : {"ratio", "interval", "ordinal", "auto"}, default="ratio"
         What the distances of the layout stand for: D itself, D − a with the best a ≥ 0, or f(D)
         with the best rising f. In hop counts all near pairs have the same distance: such data

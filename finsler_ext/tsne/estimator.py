@@ -33,7 +33,7 @@ TRANSFORM = {
 
 @schema.saved({**PARAMETERS, **FITTED}, relations=check_fitted)
 class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
-    """t-SNE on directed affinities, embedded in a canonical Randers space.
+    """t-SNE with a height: a last column that shows density or, for directed data, direction.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
 
@@ -41,8 +41,9 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
         F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
 
     where p_ij = p_{j|i}/N is the affinity of i to j, by i's own scale, and is not averaged
-    with p_ji. The first columns of the embedding are the usual map; the last, the height, shows
-    the asymmetry: points in sparse regions, or costly to reach, lie higher. omega_norm=0 is
+    with p_ji. F is the distance of a canonical Randers space: going up costs more than coming
+    down. The first columns of the embedding are the usual map; the last, the height, shows the
+    asymmetry of p: points in sparse regions, or costly to reach, lie higher. omega_norm=0 is
     Euclidean t-SNE with a gradient that is right for every ν.
 
     This class follows scikit-learn; `finsler_ext.tsne.opentsne.OpenFinslerTSNE` is the
@@ -53,13 +54,14 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
     ----------
     n_components : int, default=3
         All columns: two for the map and one for the height. With 2, one of the two columns is
-        the height. More than three are summed over all pairs, and refused for large data.
+        the height; for two columns of map leave it at 3, and see ``output``. With more than three
+        the repulsion is summed over all pairs, which is refused for large data.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. The smaller the drift, the less the height shows: see
-        ``skew_fidelity_``. "auto" takes the largest of 0.3, 0.5, 0.7, 0.9 at which all columns
-        together keep at least 90 % of the neighbours that the layout kept before the drift acted,
-        and 0 where the asymmetry of the data is no more than chance, by ``evidence_`` (see
-        `finsler_ext.height.drift`). Its trials share affinities, start and map.
+        Length of the drift: how much more it costs to go up than to come down. The smaller, the
+        less the height shows: see ``skew_fidelity_``. 0 is Euclidean, without a height. "auto"
+        takes the largest of 0.3, 0.5, 0.7, 0.9 at which all columns together keep at least 90 % of
+        the neighbours that the layout kept before the drift acted, and 0 where the asymmetry of the
+        data is no more than chance, by ``evidence_``. Its trials share affinities, start and map.
     height : {"auto", "potential", "held", "nested", "free"}, default="auto"
         What the last column is. In all modes but "free" the map settles first, as t-SNE in one
         column fewer and in as many iterations; then the height rises from ``potential_``, times a

@@ -62,7 +62,7 @@ COMBINED_SEED = 42
 
 @saved({**PARAMETERS, **FITTED}, relations=check_fitted)
 class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
-    """UMAP on directed memberships, embedded in a canonical Randers space.
+    """UMAP with a height: a last column that shows density or, for directed data, direction.
 
     Minimises, over positions Y in R^m with the drift ω = omega_norm · e_m,
 
@@ -70,8 +70,9 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
         F_ij = ‖y_j − y_i‖ + ω · (y_j − y_i),
 
     where p_ij is the membership of j in the neighbourhood of i, by i's own scale, and is not
-    averaged with p_ji. The first columns of the embedding are the usual map; the last, the
-    height, shows the asymmetry: points in sparse regions, or costly to reach, lie higher.
+    averaged with p_ji. F is the distance of a canonical Randers space: going up costs more than
+    coming down. The first columns of the embedding are the usual map; the last, the height, shows
+    the asymmetry of p: points in sparse regions, or costly to reach, lie higher.
 
     All parameters of `umap.UMAP` keep their names and, except for ``n_components``, their
     meanings. ``densmap``, ``output_dens`` and an ``output_metric`` that is not Euclidean are
@@ -81,15 +82,16 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
     ----------
     n_components : int, default=3
         All columns: two for the map and one for the height. With 2, one of the two columns is
-        the height.
+        the height; for two columns of map leave it at 3, and see ``output``.
     omega_norm : float in [0, 1) or "auto", default=0.5
-        Length of the drift. 0 is Euclidean UMAP on directed memberships. The smaller the drift,
-        the less the height shows of the density of features; ``skew_fidelity_`` says how much it
-        shows of the data at hand. ``potential_`` does not depend on the drift. "auto" takes the
-        largest of 0.3, 0.5, 0.7, 0.9 at which all columns together keep at least 90 % of the
-        neighbours that the layout kept before the drift acted, and 0 where the asymmetry of the
-        data is no more than chance (``evidence_``). Its trials share graph, start and, unless the
-        height is free, the first 80 % of epochs.
+        Length of the drift: how much more it costs to go up than to come down. 0 is Euclidean
+        UMAP on directed memberships, without a height. The smaller the drift, the less the height
+        shows of the density of features; ``skew_fidelity_`` says how much it shows of the data at
+        hand. ``potential_`` does not depend on the drift. "auto" takes the largest of 0.3, 0.5,
+        0.7, 0.9 at which all columns together keep at least 90 % of the neighbours that the layout
+        kept before the drift acted, and 0 where the asymmetry of the data is no more than chance
+        (``evidence_``). Its trials share graph, start and, unless the height is free, the first
+        80 % of epochs.
     height : {"auto", "potential", "held", "nested", "free"}, default="auto"
         What the last column is. In all modes but "free" the map settles first, in the other
         columns and as in UMAP; then the height rises from ``potential_``, times a positive factor

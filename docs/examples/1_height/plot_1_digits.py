@@ -2,8 +2,8 @@
 Handwritten digits
 ==================
 
-`FinslerUMAP` in place of `umap.UMAP`: the map shows the ten digits, and the height shows where they
-vary most. Sparse regions (digits that people write in many ways) lie above dense ones.
+`FinslerUMAP` in place of ``umap.UMAP``: the map shows the ten digits, and the height shows where
+they vary most. Sparse regions (digits that people write in many ways) lie above dense ones.
 """
 
 import matplotlib.pyplot as plt

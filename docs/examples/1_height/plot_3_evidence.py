@@ -19,7 +19,7 @@ points = np.random.default_rng(0).normal(size=(1000, 3))
 sphere = points / np.linalg.norm(points, axis=1, keepdims=True)
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of the sphere, that its height is chance
+    warnings.simplefilter("ignore")  # fit warns that the sphere's height is chance
     models = {
         "1000 points drawn uniformly from a sphere": FinslerUMAP(random_state=0).fit(sphere),
         "scikit-learn's digits": FinslerUMAP(random_state=0).fit(load_digits().data),

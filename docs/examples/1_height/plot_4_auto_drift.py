@@ -2,8 +2,9 @@
 The drift chosen by the data
 ============================
 
-``omega_norm`` sets how much the height may show. With ``"auto"``, `FinslerUMAP` and `FinslerTSNE`
-try 0.3, 0.5, 0.7 and 0.9, and take the largest that keeps 90 % of the neighbours.
+``omega_norm``, the drift, is how much more it costs to go up than to come down: the larger, the
+more the height shows. With ``"auto"``, `FinslerUMAP` and `FinslerTSNE` try 0.3, 0.5, 0.7 and 0.9,
+and take the largest that keeps 90 % of the neighbours.
 """
 
 import matplotlib.pyplot as plt

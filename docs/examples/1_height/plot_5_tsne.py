@@ -2,8 +2,8 @@
 t-SNE with a height
 ===================
 
-`FinslerTSNE` in place of `openTSNE.TSNE`. With a held height, the default, the map is that of t-SNE
-in two columns. The height is added to it and does not change it.
+`FinslerTSNE` in place of ``openTSNE.TSNE``. With a held height, the default, the map is that of
+t-SNE in two columns. The height is added to it and hardly changes it.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """
-Asymmetry that turns: a drift field
+Currents in a circle: a drift field
 ===================================
 
-A height shows differences that add up: if A is above B and B above C, then A is above C. Currents
-that flow in a circle have no height. A drift field over the map shows them.
+A height shows differences that add up: if A is above B and B above C, then A is above C. Where
+currents flow in a circle there is no such order. A drift field over the map shows them.
 """
 
 import matplotlib.pyplot as plt
