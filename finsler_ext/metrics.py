@@ -49,7 +49,10 @@ def skew_fidelity(
     omega_norm: float | None = None,
     space: Space | str = RANDERS,
 ) -> SkewFidelity:
-    """Compare the skew of the data with the skew of an embedding.
+    """Compare the skew of the data with the skew of an embedding, pair by pair.
+
+    The skew of a pair i, j is what changes its sign with the direction: a_ij of the data, below,
+    and F_ij − F_ji of the embedding.
 
     Parameters
     ----------
@@ -119,11 +122,11 @@ def asymmetry_between(graph, local_scale, distances, omega_norm=None) -> Asymmet
 
 
 def potential(data, ridge: float | str = 0.0) -> Potential:
-    """The potential of directed data in any container: ``potential_`` of a fit, without the fit.
+    """The order of the nodes of directed data: ``potential_`` of a fit, without the fit.
 
     Parameters
     ----------
-    data : see `finsler_ext.read_directed`
+    data : what `finsler_ext.read_directed` reads
         A digraph, strengths or transitions: edges lead downhill. Distances: what is costly to
         reach lies high.
     ridge : float or "auto", default=0.0

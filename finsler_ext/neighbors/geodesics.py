@@ -82,7 +82,7 @@ def strongly_connected(
     distances: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
     source_scale: np.ndarray | None = None,
 ) -> scipy.sparse.csr_array:
-    """Add the fewest natural edges until every point can reach every other.
+    """Add a few edges, so that every point can reach every other.
 
     Weakly connected components are joined by their closest pair of points, each to the nearest
     component not yet joined; then, where strong connectivity still fails, existing edges
