@@ -51,6 +51,10 @@ def test_the_examples_run(mark, code, capsys, tmp_path, monkeypatch):
         assert (tmp_path / "iris.html").stat().st_size > 10_000
     elif mark == "example: potential":
         assert names["found"].values.argmin() == 3  # the sea
+    elif mark == "example: graph":
+        upwards = {name: place[1] for name, place in names["side"].items()}
+        assert upwards["algae"] == max(upwards.values())
+        assert upwards["orca"] == min(upwards.values())
     elif mark == "example: pipeline":
         assert names["plane"].shape == (150, 2)
         assert names["search"].best_score_ > 0.8

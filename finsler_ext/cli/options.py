@@ -12,16 +12,17 @@ DESCRIPTION = (
     "UMAP, t-SNE and MDS with a height that shows density or, for directed data, direction."
 )
 RULES = """\
-A csv file is an edge list if its header names a source and a target (from and to, tail and head,
-u and v, origin and destination, pre and post; or --source and --target), or if it has 2 or 3
-columns and no header: source, target, length. Any other file must be a square matrix, rows being
-sources. Its first line and first column are names if they hold text or if the first cell is empty,
-as pandas writes it; a first line of numbers alone is a row unless --header says otherwise.
-Columns are matched to rows by name. Empty cells, nan and inf are unknown.
+With --directed, a csv file is an edge list if its header names a source and a target (from and to,
+tail and head, u and v, origin and destination, pre and post; or --source and --target), or if it
+has 2 or 3 columns and no header: source, target, length. Any other file must be a square matrix,
+rows being sources. Its first line and first column are names if they hold text or if the first cell
+is empty, as pandas writes it; a first line of numbers alone is a row unless --header says
+otherwise. Columns are matched to rows by name. Empty cells, nan and inf are unknown.
 """
 EMBED = f"""\
 FILE has one row per point: csv or tsv (with or without a header), npy, npz, parquet or h5ad.
 With --directed it holds the costs of getting from one point to another.
+
 {RULES}
 examples:
   finsler-ext embed flowers.csv --label species --plot flowers.png
