@@ -71,7 +71,8 @@ html_theme_options = {
     "show_prev_next": False,
     "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    # beside code and pictures there is no room for it
+    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/**": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -80,7 +81,7 @@ addresses = dict(entry.split(", ", 1) for entry in package.get_all("Project-URL"
 about = [f"Version {version}", package["License-Expression"], "[changelog](changelog.md)"]
 if "Source" in addresses:
     html_theme_options["github_url"] = addresses["Source"]
-    about.insert(0, f"[Source]({addresses['Source']})")
+    about.insert(1, f"[source]({addresses['Source']})")
 myst_substitutions = {"about": " · ".join(about)}
 # pages without pages below them need no list of those
 ALONE = (

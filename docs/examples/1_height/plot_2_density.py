@@ -33,7 +33,7 @@ left.set(title="UMAP", xticks=[], yticks=[])
 right.boxplot([height[cluster == c] for c in range(4)])
 right.set_xticks(range(1, 5), [f"{s:g}" for s in spread])
 right.set(xlabel="true standard deviation", ylabel="height: sparse above dense")
-right.set_title(f"FinslerUMAP, fits {model.skew_fidelity_.sign:.0%} of neighbour pairs")
+right.set_title("FinslerUMAP")
 
 for c in range(4):
     size = plain[cluster == c].std(axis=0).mean()

@@ -30,11 +30,10 @@ model = FinslerUMAP(metric="precomputed", omega_norm=0.9, random_state=0).fit(da
 print(model.evidence_)
 
 # %%
-# A neuron is named as out of line if the whole 99 % interval of its height is nearer to the median
-# of another class. The width was chosen on planted graphs, of the intervals of 90, 95 and 99 % the
-# one with the fewest false names (``python -m benchmarks.applications planted``). On graphs where
-# it named about four nodes, one name in seven was false; where it named about one, up to seven in
-# ten were.
+# A neuron is out of line if the whole 99 % interval of its height is nearer to the median of
+# another class. Of intervals of 90, 95 and 99 %, this one gives the fewest false names on planted
+# graphs (``python -m benchmarks.applications planted``). It is not free of them: on graphs where it
+# named about four nodes, one in seven was false; where it named about one, up to seven in ten.
 
 neurons = pd.DataFrame(
     {"height": model.embedding_[:, 2], "error": 2.576 * model.height_error_},
@@ -101,8 +100,9 @@ ax.spines[["top", "right"]].set_visible(False)
 # error for each neuron and the evidence.
 #
 # Do brains become more feedforward with age? In eight stages of growing worms (Witvliet et al.
-# 2021) this was *not* seen: −0.0003 of the synapses per stage, beside a standard deviation of
-# 0.0016 among wirings with the same in- and out-degrees (``python -m benchmarks.aligned worms``).
+# 2021) this was *not* seen: the share of synapses that lead down, beyond that of wirings with the
+# same in- and out-degrees, changes by −0.0003 per stage. Among those wirings the standard deviation
+# is 0.0016 (``python -m benchmarks.aligned worms``).
 #
 # **When this will mislead you.** Muscles are not in the data: a motor neuron that has synapses on
 # muscles and on few neurons (HSN) may lie high. The pharynx has its own nervous system with hardly
