@@ -277,13 +277,15 @@ def initial_embedding(initialization, n_components: int, P, X, random_state, *, 
 
 def _principal(X, columns, random_state):
     """Principal components; columns that the data cannot fill are zero here and get noise later."""
-    found = min(columns, *X.shape) if not scipy.sparse.issparse(X) else min(columns, X.shape[1] - 1)
+    sparse = scipy.sparse.issparse(X)
+    found = min(columns, X.shape[0], X.shape[1] - 1 if sparse else X.shape[1])
     start = np.zeros((X.shape[0], columns))
     offset = large_offset(X)
     X = X if offset is None else X - offset
-    if found > 0 and (scipy.sparse.issparse(X) or np.ptp(X, axis=0).any()):
-        solver = TruncatedSVD if scipy.sparse.issparse(X) else PCA
-        start[:, :found] = solver(found, random_state=random_state).fit_transform(X)
+    if found > 0 and (sparse or np.ptp(X, axis=0).any()):
+        solver = TruncatedSVD if sparse else PCA
+        with np.errstate(all="ignore"):  # shares of no variance at all, which nobody reads
+            start[:, :found] = solver(found, random_state=random_state).fit_transform(X)
     return start
 
 

@@ -361,6 +361,16 @@ def test_sparse_features_are_embedded():
     assert abs(dense - sparse).max() < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:perplexity")
+@pytest.mark.parametrize("shape", [(2, 6), (3, 40), (20, 6)])
+def test_few_or_empty_sparse_rows_are_embedded(shape):
+    full = scipy.sparse.random_array(shape, density=0.5, format="csr", rng=0)
+    for X in (full, scipy.sparse.csr_array(shape), scipy.sparse.csr_array(np.ones(shape))):
+        Y = FinslerTSNE(n_components=4, **QUICK).fit_transform(X)
+        assert np.isfinite(Y).all()
+        assert np.ptp(Y, axis=0).all()
+
+
 @pytest.mark.parametrize("n_components", [1, 2, 4])
 def test_other_dimensions(few_digits, n_components):
     X, _ = few_digits
