@@ -317,6 +317,30 @@ def fit_curve(spread: float, min_dist: float) -> tuple[float, float]:
 
 # umap-learn's default.
 N_NEIGHBORS = 15
+# umap-learn's metrics with an array of the size of a row, and its name in metric_kwds. Their code
+# reads past the end of a shorter one, and without one takes that of rows of two columns.
+METRIC_ARRAYS = {
+    "seuclidean": "sigma",
+    "standardised_euclidean": "sigma",
+    "wminkowski": "w",
+    "weighted_minkowski": "w",
+    "mahalanobis": "vinv",
+}
+
+
+def check_metric_array(metric, kwds: dict, n_columns: int) -> None:
+    """Refuse a metric without the array that it reads a whole row of."""
+    name = METRIC_ARRAYS.get(metric) if isinstance(metric, str) else None
+    if name is None:
+        return
+    shape = (n_columns,) * (2 if name == "vinv" else 1)
+    given = np.shape(kwds[name]) if name in kwds else None
+    if given != shape:
+        got = "none" if given is None else f"one of shape {given}"
+        raise ValueError(
+            f"metric={metric!r} needs metric_kwds={{{name!r}: array}}, an array of shape {shape} "
+            f"for rows of {n_columns} columns; got {got}."
+        )
 
 
 def check_finsler_parameters(model, X, strengths: bool = False):
@@ -336,6 +360,7 @@ def check_finsler_parameters(model, X, strengths: bool = False):
             f"output_metric={model.output_metric!r} is not available: the embedding space is "
             "a Randers space over the Euclidean plane. Use umap.UMAP for other output metrics."
         )
+    check_metric_array(model.metric, model._metric_kwds, X.shape[1])
     if model.metric in LENGTHS or model.metric == "precomputed":  # cosines have no unit
         limit = float(model._disconnection_distance)
         model._disconnection_distance = float(model._as_fitted.scaled(limit))

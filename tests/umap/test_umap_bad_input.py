@@ -31,6 +31,10 @@ pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)
         ({"n_epochs": []}, "n_epochs"),
         ({"min_dist": 3.0}, "min_dist"),
         ({"metric": "no such metric"}, "metric"),
+        ({"metric": "seuclidean"}, "sigma"),  # read past the end of an array of two numbers
+        ({"metric": "mahalanobis"}, "vinv"),
+        ({"metric": "mahalanobis", "metric_kwds": {"vinv": np.eye(3)}}, "vinv"),
+        ({"metric": "wminkowski", "metric_kwds": {"w": np.ones(65)}}, "'w'"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"transform_mode": "x"}, "transform_mode"),
         ({"init": "x"}, "init"),
