@@ -12,7 +12,7 @@ are known up to a constant, are shifted so that related rows agree on average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ MOST_DRAWN = 0.5
 
 # 1, and rounding.
 MOST_AGREEMENT = 1 + 1e-6
+ALIGNMENT = schema.number("[0, inf)")
 VECTORS = schema.listed(
     schema.Field("an array", lambda a, scope: isinstance(a, np.ndarray) and a.ndim == 1)
 )
@@ -81,7 +82,7 @@ def check_series(state: dict) -> None:
 
 @schema.saved(
     estimator=schema.NONE | schema.settings(**PARAMETERS),
-    alignment=schema.number("[0, inf)"),
+    alignment=ALIGNMENT,
     models_=schema.listed(schema.part("FinslerUMAP"), least=2),
     identities_=VECTORS,
     agreement_=VECTORS,
@@ -169,8 +170,9 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X, y=None, *, relations=None, names=None) -> list[np.ndarray]:
-        """Fit and return the embeddings."""
-        return self.fit(X, relations=relations, names=names).embeddings_
+        """Fit and return the embeddings, or their map columns with ``output="map"``."""
+        self.fit(X, relations=relations, names=names)
+        return [model._returned(model.embedding_) for model in self.models_]
 
     def transform(self, X, stage: int = -1, **options) -> np.ndarray:
         """Places of new rows in the map of one data set, by default the last."""
@@ -218,6 +220,9 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
         return self
 
     def _check(self) -> None:
+        if not isinstance(self.estimator, FinslerUMAP | None):
+            raise ValueError(f"estimator must be a FinslerUMAP, got {self.estimator!r}.")
+        ALIGNMENT.check("alignment", self.alignment)
         estimator = self._template()
         if isinstance(estimator.omega_norm, str):
             raise ValueError("omega_norm='auto' is not available in a series; give a number.")
@@ -225,8 +230,6 @@ class AlignedFinslerUMAP(SaveMixin, BaseEstimator):
             raise ValueError(f"init must be 'spectral' or 'random', got {estimator.init!r}.")
         if estimator.unique or estimator.transform_mode != "embedding":
             raise ValueError("unique=True and transform_mode='graph' are not for a series.")
-        if not self.alignment >= 0:
-            raise ValueError(f"alignment must be 0 or more, got {self.alignment!r}.")
 
     def _template(self) -> FinslerUMAP:
         return FinslerUMAP() if self.estimator is None else clone(self.estimator)
@@ -355,11 +358,14 @@ def _related(sizes: list[int], relations: list) -> list[np.ndarray]:
         raise ValueError(
             f"relations: {len(sizes)} data sets need {len(sizes) - 1} dicts, got {len(relations)}."
         )
+    for t, relation in enumerate(relations):
+        if not isinstance(relation, Mapping):
+            raise ValueError(f"relations[{t}] must be a dict, got {type(relation).__name__}.")
     ends = np.cumsum([0, *sizes])
     pairs = [
         (ends[t] + i, ends[t + 1] + j)
         for t, relation in enumerate(relations)
-        for i, j in dict(relation).items()
+        for i, j in relation.items()
     ]
     for t, relation in enumerate(relations):
         for rows, n in ((relation.keys(), sizes[t]), (relation.values(), sizes[t + 1])):

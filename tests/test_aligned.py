@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from scipy.stats import spearmanr
+from umap import UMAP
 
 import finsler_ext
 from benchmarks import aligned as benchmark
@@ -163,6 +164,7 @@ def test_rewiring_keeps_degrees():
         (2, {}, {"relations": []}, "2 data sets need 1 dicts"),
         (2, {}, {"relations": [{0: 1, 1: 1}]}, "different rows"),
         (2, {}, {"relations": [{0: 500}]}, "0 to 39"),
+        (2, {}, {"relations": [[(0, 1)]]}, r"relations\[0\] must be a dict, got list"),
         (2, {"omega_norm": "auto"}, {"relations": [{}]}, "give a number"),
         (2, {"init": "pca"}, {"relations": [{}]}, "init must be"),
         (2, {"unique": True}, {"relations": [{}]}, "not for a series"),
@@ -172,6 +174,31 @@ def test_what_a_series_cannot_be_is_said(sets, options, given, words):
     X = np.random.default_rng(0).normal(size=(40, 3))
     with pytest.raises(ValueError, match=words):
         AlignedFinslerUMAP(FinslerUMAP(**options)).fit([X] * sets, **given)
+
+
+@pytest.mark.parametrize(
+    ("series", "words"),
+    [
+        (AlignedFinslerUMAP(UMAP()), "estimator must be a FinslerUMAP"),
+        (AlignedFinslerUMAP(FinslerUMAP), "estimator must be a FinslerUMAP"),
+        (AlignedFinslerUMAP(alignment="strong"), "alignment must be"),
+        (AlignedFinslerUMAP(alignment=-1), "alignment must be"),
+    ],
+)
+def test_what_a_series_cannot_be_made_of_is_said(series, words):
+    with pytest.raises(ValueError, match=words):
+        series.fit([np.eye(5)] * 2, relations=[{}])
+
+
+def test_a_series_of_maps_returns_map_columns():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    series = AlignedFinslerUMAP(FinslerUMAP(output="map", n_epochs=10, random_state=0))
+    planes = series.fit_transform([X, X[:30]], relations=[{}])
+    assert [plane.shape for plane in planes] == [(40, 2), (30, 2)]
+    assert all(
+        np.array_equal(plane, whole[:, :2])
+        for plane, whole in zip(planes, series.embeddings_, strict=True)
+    )
 
 
 def test_nodes_without_edges_have_no_place():
