@@ -71,8 +71,8 @@ html_theme_options = {
     "show_prev_next": False,
     "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
-    # beside code and pictures there is no room for it
-    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/**": []},
+    # not in the gallery: beside code and pictures there is no room for it
+    "secondary_sidebar_items": {page: ["page-toc"] for page in ("*", "guide/*", "api/*")},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
