@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 
 from finsler_ext._messages import listening
-from finsler_ext.cli.messages import (
-    Interrupts,
-    StageLine,
-    StageLog,
-    UsageError,
-    joined,
-    one_line,
-)
+from finsler_ext.cli.messages import Interrupts, StageLine, StageLog, UsageError, joined, one_line
 from finsler_ext.cli.options import parser
 
 __all__ = ["main"]
@@ -28,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     with Interrupts() as interrupts:
         try:
             options = parser().parse_args(argv)
-            code = _run_with_verbosity(options, interrupts)
+            code = _run(options, interrupts)
             sys.stdout.flush()
             return code
         except BrokenPipeError:
@@ -46,46 +40,45 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-def _run_with_verbosity(options, interrupts: Interrupts) -> int:
-    """Errors are printed by `main`."""
-    if options.quiet:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            return _run(options, interrupts)
-    if options.verbose:
-        with listening(StageLog()):
-            return _run(options, interrupts)
-    return _run(options, interrupts)
-
-
 def _run(options, interrupts: Interrupts) -> int:
+    """Errors are printed by `main`."""
+    run = _command(options)
+    with ExitStack() as around:
+        if options.quiet:
+            around.enter_context(redirect_stdout(StringIO()))
+            around.enter_context(redirect_stderr(StringIO()))
+        elif options.verbose:
+            around.enter_context(listening(StageLog()))
+        elif options.command == "embed" and not _on_dask(options):
+            line = around.enter_context(StageLine(f"reading {options.file}"))
+            around.enter_context(listening(line))
+        return run(options, interrupts)
+
+
+def _command(options) -> Callable[..., int]:
+    """What runs a command; its modules are imported when they are needed."""
     if options.command == "demo":
         from finsler_ext.cli.embed import demo
 
-        return demo(options, interrupts)
+        return demo
     if options.command == "imports":
         from finsler_ext.cli.imports import imports_command
 
-        return imports_command(options, interrupts)
-    if options.dask or options.scheduler:
-        from finsler_ext.cli import large
+        return imports_command
+    if _on_dask(options):
+        from finsler_ext.cli.large import embed_large, transform_large
 
-        run = large.embed_large if options.command == "embed" else large.transform_large
-        return run(options, interrupts)
+        return embed_large if options.command == "embed" else transform_large
     for name in ("workers", "memory", "sample"):
-        if getattr(options, name) is not None:
+        if getattr(options, name, None) is not None:
             raise UsageError(f"--{name} is for --dask; use it with --dask or --scheduler")
-    if options.command == "transform":
-        from finsler_ext.cli.transform import transform
+    from finsler_ext.cli import embed, transform
 
-        return transform(options, interrupts)
-    if options.verbose:
-        from finsler_ext.cli.embed import embed
+    return embed.embed if options.command == "embed" else transform.transform
 
-        return embed(options, interrupts)
-    with StageLine(f"reading {options.file}") as line, listening(line):
-        from finsler_ext.cli.embed import embed
 
-        return embed(options, interrupts)
+def _on_dask(options) -> bool:
+    return bool(options.dask or options.scheduler)
 
 
 def _translate_error(error: Exception, interrupts: Interrupts) -> int:

@@ -7,15 +7,19 @@ state (`finsler-ext embed --help`); the reading is printed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from finsler_ext.cli.messages import UsageError
 from finsler_ext.cli.tables import (
+    FEWEST,
+    MOST_ROWS,
     Table,
     format_of,
     load_npy,
@@ -25,14 +29,11 @@ from finsler_ext.cli.tables import (
     open_h5ad,
 )
 from finsler_ext.cli.text import is_missing, is_number, is_text, numbers_of, read_cells
+from finsler_ext.directed.data import DirectedData
+from finsler_ext.directed.digraph import is_digraph
+from finsler_ext.directed.edge_lists import choose_length, find_ends, read_columns
+from finsler_ext.directed.read import read_directed, read_frame
 
-if TYPE_CHECKING:  # importing it takes seconds
-    from finsler_ext.directed.data import DirectedData
-
-# A dense matrix of more rows than this does not fit into memory.
-MOST_ROWS = 20_000
-# Points that an embedding needs; a table of 2 or 3 columns is no matrix.
-FEWEST = 4
 # FinslerMDS embeds distances between all pairs. FinslerUMAP, which embeds neighbours, is proposed
 # where most edges have no way back, or nodes are many.
 MOSTLY_ONE_WAY, MOST_MDS_NODES = 0.5, 5000
@@ -40,18 +41,22 @@ MOSTLY_ONE_WAY, MOST_MDS_NODES = 0.5, 5000
 
 def read_directed_file(path: Path, options) -> Table:
     """A table whose X is a `DirectedData`, with nan for unknown pairs of a dense matrix."""
-    kind, label = format_of(path), None
-    _check_options(path, kind, options)
-    if kind in ("csv", "tsv"):
-        data = _from_text(path, options)
-    elif kind == "parquet":
-        columns, names, _ = load_parquet(path)
-        data = _from_frame(path, columns, None if names is None else names.tolist(), options)
-    elif kind == "h5ad":
-        data = _read(path, open_h5ad(path), "", weight=options.weight)
-    else:
-        data, label = _from_array(path, kind, options)
+    kind, label = format_of(path, options), None
+    _check_options(kind, options)
+    columns_said = {n: getattr(options, n) for n in ("source", "target", "weight", "values")}
+    with _complaints_about(path):
+        if kind in ("csv", "tsv"):
+            data = _from_text(path, options.header, columns_said)
+        elif kind == "parquet":
+            columns, names, _ = load_parquet(path)
+            data = read_frame(columns, None if names is None else names.tolist(), **columns_said)
+        elif kind == "h5ad":
+            data = read_directed(open_h5ad(path), weight=options.weight)
+        else:
+            data, label = _from_array(path, kind, options, columns_said)
     D = data.distances
+    if not scipy.sparse.issparse(D):
+        D = np.where(np.isposinf(D), np.nan, D.astype(np.float64, copy=False))
     n = D.shape[0]
     if n < FEWEST:
         read = f", read as {data.how}" if data.how else ""
@@ -62,7 +67,8 @@ def read_directed_file(path: Path, options) -> Table:
     if np.nanmin(D.data if scipy.sparse.issparse(D) else D) < 0:
         raise UsageError(f"{path} has negative entries; costs must be numbers ≥ 0")
     rows = list(range(n)) if data.names is None else list(data.names)
-    return Table(data, None, rows, label, f"{n} points with {n_known} directed distances")
+    source = f"{n} points with {n_known} directed distances"
+    return Table(replace(data, distances=D), None, rows, label, source)
 
 
 def _known_pairs(D) -> int:
@@ -76,8 +82,6 @@ def _known_pairs(D) -> int:
 
 def method_for(data) -> tuple[str, str]:
     """The estimator for a `DirectedData`, and why, if it is not the usual one."""
-    from finsler_ext.directed.digraph import is_digraph
-
     if data.strengths is not None:
         return "umap", "strengths and transitions say who is near, and not how far apart all are"
     D = data.distances
@@ -90,23 +94,20 @@ def method_for(data) -> tuple[str, str]:
     return "mds", ""
 
 
-def _check_options(path: Path, kind: str, options) -> None:
+def _check_options(kind: str, options) -> None:
     for name in ("metric", "drop", "drop_missing", "standardize", "index"):
         if getattr(options, name):
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for rows of points; it has no meaning with --directed")
-    if options.array and kind != "npz":
-        raise UsageError(f"--array names an array of an npz file; {path} is {kind}")
-    if options.header is not None and kind not in ("csv", "tsv"):
-        raise UsageError(f"--header and --no-header are for csv and tsv files; {path} is {kind}")
     if options.label is not None and kind != "npz":
         raise UsageError("--label with --directed needs an npz file with an array of that name")
 
 
-def _call_reader(path: Path, reader, *arguments, **keywords):
-    """Call a reader of the package; its errors name the options of the command."""
+@contextmanager
+def _complaints_about(path: Path) -> Iterator[None]:
+    """Errors of the package's readers name the file, and the options of the command."""
     try:
-        return reader(*arguments, **keywords)
+        yield
     except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         text = re.sub(r"finsler_ext\.read_directed\(\w+, (.*?)\)", r"\1", text)
@@ -114,32 +115,8 @@ def _call_reader(path: Path, reader, *arguments, **keywords):
         raise UsageError(f"{path}: {text}") from None
 
 
-def _columns_given(options) -> dict:
-    """What the options say of the columns of an edge list."""
-    return {name: getattr(options, name) for name in ("source", "target", "weight", "values")}
-
-
-def _read(path: Path, data, how: str, **columns) -> DirectedData:
-    """Whatever the package reads, with nan for unknown pairs of a dense matrix."""
-    from finsler_ext.directed.read import read_directed
-
-    return _directed(_call_reader(path, read_directed, data, **columns), how)
-
-
-def _from_frame(path: Path, columns: dict, rows, options, how: str = "") -> DirectedData:
-    from finsler_ext.directed.read import read_frame
-
-    return _directed(_call_reader(path, read_frame, columns, rows, **_columns_given(options)), how)
-
-
-def _directed(found, how: str) -> DirectedData:
-    D = found.distances
-    if not scipy.sparse.issparse(D):
-        D = np.where(np.isposinf(D), np.nan, D.astype(np.float64, copy=False))
-    return replace(found, distances=D, how=how or found.how)
-
-
-def _from_array(path: Path, kind: str, options) -> tuple[DirectedData, np.ndarray | None]:
+def _from_array(path: Path, kind: str, options, said: dict):
+    """Directed data, and the label of each point or None."""
     others: dict = {}
     if kind == "npz":
         matrix, others = load_npz(path, options.array, "D")
@@ -147,15 +124,14 @@ def _from_array(path: Path, kind: str, options) -> tuple[DirectedData, np.ndarra
         matrix = load_npy(path)
     if matrix.shape[0] == matrix.shape[1]:
         _check_size(path, matrix.shape[0])
-        data = _read(path, matrix, "", **_columns_given(options))
+        data = read_directed(matrix, **said)
     elif scipy.sparse.issparse(matrix) or matrix.shape[1] not in (2, 3):
         raise _neither(path, *matrix.shape)
     else:
         ends = matrix[:, :2]
         if not np.isfinite(ends).all() or (ends != np.round(ends)).any():
             raise UsageError(f"{path}: the first two columns of an edge list must be whole numbers")
-        cells = [*ends.T.astype(np.int64), *matrix.T[2:]]
-        data = _without_header(path, cells, options)
+        data = _without_header([*ends.T.astype(np.int64), *matrix.T[2:]], said)
     names, n = others.get("names"), data.distances.shape[0]
     if names is not None and names.shape == (n,):
         data = replace(data, names=[str(name) for name in names], how="")
@@ -163,41 +139,40 @@ def _from_array(path: Path, kind: str, options) -> tuple[DirectedData, np.ndarra
     return data, label
 
 
-def _without_header(path: Path, cells: list, options) -> DirectedData:
+def _without_header(cells: list, said: dict) -> DirectedData:
     """An edge list by the order of its columns."""
     order = ["source", "target", "length"][: len(cells)]
     how = f"an edge list without a header, in the order {', '.join(order)}, the first edge from "
     how += f"{cells[0][0]} to {cells[1][0]}"
     columns = dict(zip(("source", "target", "weight"), cells, strict=False))
-    return _from_frame(path, columns, None, options, how)
+    return replace(read_frame(columns, **said), how=how)
 
 
 # ------------------------------------------------------------------ text
 
 
-def _from_text(path: Path, options) -> DirectedData:
+def _from_text(path: Path, is_header: bool | None, said: dict) -> DirectedData:
     lines = [cells for _, cells in read_cells(path)]
     if not lines:
         raise UsageError(f"{path} is empty")
     n, width = len(lines), len(lines[0])
-    matrix = _matrix_names(path, lines, options.header)
-    edges = _has_edge_header(lines, options)
-    if edges and (matrix is None or not _surely_matrix(matrix, width)):
+    matrix = _matrix_names(path, lines, is_header)
+    if _has_edge_header(lines, said) and (matrix is None or not _surely_matrix(matrix, width)):
         header = lines[0]
         twice = [name for name in header if header.count(name) > 1]
         if twice:
             raise UsageError(f"{path} has several columns {twice[0]!r}; rename them")
-        return _edges(path, header, lines[1:], options)
+        return _edges(path, header, lines[1:], said)
     if matrix is not None and width >= FEWEST:
-        return _matrix(path, lines, matrix, options)
+        return _matrix(path, lines, matrix, said)
     if width not in (2, 3):
         raise _neither(path, n, width)
     if n > 1 and any(is_text(a) and not is_text(b) for a, b in zip(*lines[:2], strict=True)):
-        return _edges(path, lines[0], lines[1:], options)  # says that it knows no such columns
+        return _edges(path, lines[0], lines[1:], said)  # says that it knows no such columns
     cells: list[Any] = list(zip(*lines, strict=True))
     if width == 3:
         cells[2] = _edge_lengths(path, cells[2])
-    return _without_header(path, cells, options)
+    return _without_header(cells, said)
 
 
 class _Names(NamedTuple):
@@ -249,12 +224,10 @@ def _surely_matrix(names: _Names, width: int) -> bool:
     return names.columns is not None and set(names.rows) == set(names.columns)
 
 
-def _has_edge_header(lines, options) -> bool:
+def _has_edge_header(lines, said: dict) -> bool:
     """Whether the first line names a source and a target, and is not an edge between such nodes."""
-    from finsler_ext.directed.edge_lists import find_ends
-
     header = lines[0]
-    if options.source is not None or options.target is not None:
+    if said["source"] is not None or said["target"] is not None:
         return True
     if any(is_number(cell) for cell in header):
         return False
@@ -269,19 +242,17 @@ def _has_edge_header(lines, options) -> bool:
     return not nodes & {str(end) for end in ends}
 
 
-def _edges(path: Path, header, lines, options) -> DirectedData:
-    from finsler_ext.directed.edge_lists import choose_length, find_ends, read_columns
-
+def _edges(path: Path, header, lines, said: dict) -> DirectedData:
     if not lines:
         raise UsageError(f"{path} has a header but no edges")
-    ends = _call_reader(path, find_ends, header, options.source, options.target)
     columns: dict[str, Any] = dict(zip(header, zip(*lines, strict=True), strict=True))
+    ends = find_ends(header, said["source"], said["target"])
     if ends is not None:
         others = [name for name in header if name not in ends]
-        length = _call_reader(path, choose_length, others, options.weight, options.values)
+        length = choose_length(others, said["weight"], said["values"])
         if length is not None:
             columns[length] = _edge_lengths(path, columns[length])
-    return _directed(_call_reader(path, read_columns, columns, **_columns_given(options)), "")
+    return read_columns(columns, **said)
 
 
 def _edge_lengths(path: Path, cells) -> np.ndarray:
@@ -296,7 +267,7 @@ def _all_numbers(lines) -> bool:
     return all(is_number(cell) or is_missing(cell) for line in lines for cell in line)
 
 
-def _matrix(path: Path, lines, found: _Names, options) -> DirectedData:
+def _matrix(path: Path, lines, found: _Names, said: dict) -> DirectedData:
     columns, rows = found
     body = lines if columns is None else lines[1:]
     body = body if rows is None else [line[1:] for line in body]
@@ -310,13 +281,14 @@ def _matrix(path: Path, lines, found: _Names, options) -> DirectedData:
     names = f"named by the first {where}" if where else "without names"
     how = f"a square matrix {names}, rows being sources"
     if not where:
-        return _read(path, D, how, **_columns_given(options))
+        return replace(read_directed(D, **said), how=how)
     for given in (rows, columns):
         if given is not None and len(set(given)) < len(given):
             twice = next(name for name in given if given.count(name) > 1)
             raise UsageError(f"{path} has several rows or columns {twice!r}; rename them")
     by_name = dict(zip(columns or rows or (), D.T, strict=True))
-    return _from_frame(path, by_name, list(by_name) if rows is None else rows, options, how)
+    found_data = read_frame(by_name, list(by_name) if rows is None else rows, **said)
+    return replace(found_data, how=how)
 
 
 def _check_size(path: Path, n: int) -> None:

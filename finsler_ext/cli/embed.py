@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import scipy.sparse
 
 from finsler_ext._files import encodable
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext.cli.directed import MOST_ROWS, method_for, read_directed_file
 from finsler_ext.cli.messages import (
     NAMES,
     Interrupts,
@@ -26,17 +26,21 @@ from finsler_ext.cli.messages import (
     warnings_as_notes,
 )
 from finsler_ext.cli.output import (
-    check_model,
+    MODELS,
+    PICTURES,
+    check_file,
     check_output,
+    check_package,
     check_plots,
     coordinate_names,
     label_column,
+    output_path,
     read_places,
     save_figure,
     write_output,
     write_plot,
 )
-from finsler_ext.cli.tables import Table, format_of, read_table
+from finsler_ext.cli.tables import MOST_ROWS, Table, format_of, read_table
 
 # Of a fit without --components, which --pin must have as well.
 COLUMNS = 3
@@ -54,30 +58,24 @@ TSNE_STRIDE = 10
 
 
 def embed(options, interrupts: Interrupts) -> int:
-    source = Path(options.file)
-    output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
+    source, output = Path(options.file), output_path(options)
     _check_combinations(options)
     stage(f"reading {shown(source)}")
-    read = read_directed_file if options.directed else read_table
-    data = read(source, options)
-    if options.directed:
-        note(f"read {shown(source)}: {data.X}")
-    check_output(output, source, *([] if options.pin is None else [Path(options.pin)]))
+    data, method = _read(source, options)
+    places = [] if options.pin is None else [Path(options.pin)]
+    check_output(output, source, *places)
     plots = check_plots(options.plot, len(data.rows), source, output)
     if options.save is not None:
-        check_model(Path(options.save), source, output, *plots)
-    method = options.method or (_proposed_method(data.X) if options.directed else "umap")
+        check_file(Path(options.save), "--save", MODELS, source, output, *plots)
     stage(f"loading {NAMES[method]}")
+    settings = parameters(options)
     # imported this late because it takes seconds, and a wrong file name should not
     from finsler_ext.evidence.verdict import ChanceWarning
-    from finsler_ext.geometry import check_drift_parameter
 
-    if options.omega_norm is not None:
-        check_drift_parameter(options.omega_norm)
     started = time.perf_counter()
     with warnings_as_notes(without=(ChanceWarning,)):  # the verdict says it anyway
         try:
-            model = _fitted(method, data, options)
+            model = _fitted(method, settings, data, options)
         except (UsageError, MemoryError, OSError, ModuleNotFoundError):
             raise
         except Exception as error:  # what a metric does with data it is not meant for
@@ -98,7 +96,10 @@ def embed(options, interrupts: Interrupts) -> int:
         if options.save is not None:
             _save(model, data, options)
             interrupts.written.append(shown(options.save))
-        _note_label(model, options.label)
+        if options.label is not None:
+            column = label_column(options.label, coordinate_names(model.embedding_.shape[1]))
+            if column != options.label:
+                note(f"the label {options.label!r} is column {column!r}")
     if getattr(model, "_knn_search_index", None) is not None:
         note(_search_in_words(model))
     size = data.source if options.directed else f"{len(data.rows)} rows of {data.source}"
@@ -112,18 +113,36 @@ def embed(options, interrupts: Interrupts) -> int:
     return 0
 
 
-def _proposed_method(directed) -> str:
-    method, why = method_for(directed)
+def _read(source: Path, options) -> tuple[Table, str]:
+    """The data and the method for it."""
+    if not options.directed:
+        return read_table(source, options), options.method or "umap"
+    format_of(source, options)  # complains before the package is loaded
+    from finsler_ext.cli.directed import method_for, read_directed_file
+
+    data = read_directed_file(source, options)
+    note(f"read {shown(source)}: {data.X}")
+    if options.method is not None:
+        return data, options.method
+    method, why = method_for(data.X)
     if why:
         note(f"{NAMES[method]}, because {why}; --method mds would embed shortest paths")
-    return method
+    return data, method
 
 
-def _note_label(model, label: str | None) -> None:
-    if label is not None:
-        written = label_column(label, coordinate_names(model.embedding_.shape[1]))
-        if written != label:
-            note(f"the label {label!r} is column {written!r}")
+def parameters(options) -> dict:
+    """Those of the estimator that the options give."""
+    from finsler_ext.geometry import check_drift_parameter
+
+    if options.omega_norm is not None:
+        check_drift_parameter(options.omega_norm)
+    given = {
+        "omega_norm": options.omega_norm,
+        "n_components": options.components,
+        "metric": options.metric,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    return {"random_state": options.seed, "n_jobs": options.threads, **given}
 
 
 def _save(model, data: Table, options) -> None:
@@ -155,20 +174,19 @@ def _search_in_words(model) -> str:
     return search_in_words(model, model._raw_data, found)
 
 
-def _fitted(method: str, data: Table, options):
-    settings = {"random_state": options.seed, "n_jobs": options.threads}
-    given = {"omega_norm": options.omega_norm, "n_components": options.components}
-    settings |= {name: value for name, value in given.items() if value is not None}
+def _fitted(method: str, settings: dict, data: Table, options):
     if options.components == "auto" and method != "mds":
         raise UsageError(f"--components auto is for mds; {method} needs a number")
-    settings["metric"] = "precomputed" if options.directed else options.metric or "euclidean"
-    bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
-    X = data.X if options.directed else _points(data, options)
-    pinned = None
+    X, pinned = data.X, None
+    if options.directed:
+        settings["metric"] = "precomputed"
+    else:
+        X = _points(data, options)
     if options.pin is not None:
         if method == "mds":
             raise UsageError("--pin is for umap and tsne; use --method umap")
         pinned = read_places(Path(options.pin), data.rows, options.components or COLUMNS)
+    bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
     if method == "umap":
         from finsler_ext import FinslerUMAP
 
@@ -178,8 +196,8 @@ def _fitted(method: str, data: Table, options):
         from finsler_ext import FinslerTSNE
 
         model = FinslerTSNE(callbacks_every_iters=TSNE_STRIDE, **settings)
-        with Progress(model.early_exaggeration_iter + model.n_iter, bar) as progress:
-            model.set_params(callbacks=[progress]).fit(X, pinned=pinned)
+        with _tsne_bar(model.early_exaggeration_iter + model.n_iter, bar) as step:
+            model.set_params(callbacks=[step]).fit(X, pinned=pinned)
         return model.set_params(callbacks=None)
     from finsler_ext import FinslerMDS
 
@@ -211,7 +229,7 @@ def _points(data: Table, options):
     small, large = varied[spread[varied].argmin()], varied[spread[varied].argmax()]
     # pixels share a unit, and so do genes
     named = data.columns is not None and not all(name.isdigit() for name in data.columns)
-    named = named and format_of(Path(options.file)) != "h5ad"
+    named = named and Path(options.file).suffix.lower() != ".h5ad"
     for column in range(X.shape[1]) if named else ():
         if _names_rows(data.column(column), X[:, column]):
             note(
@@ -240,31 +258,25 @@ def _units(X) -> tuple[np.ndarray, np.ndarray]:
     return X.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
-class Progress:
+@contextmanager
+def _tsne_bar(total: int, bar: dict) -> Iterator[Callable]:
     """A bar for openTSNE's callbacks; starts anew when another drift is tried."""
+    from tqdm.auto import tqdm
 
-    def __init__(self, total: int, bar: dict):
-        self.total, self.settings = total, bar
-        self.bar = None
+    with tqdm(total=total, desc="embedding", **bar) as shown_bar:
 
-    def __enter__(self):
-        from tqdm.auto import tqdm
+        def step(iteration, error, embedding):
+            if shown_bar.n + TSNE_STRIDE > total:
+                shown_bar.reset()
+            shown_bar.update(TSNE_STRIDE)
 
-        self.bar = tqdm(total=self.total, desc="embedding", **self.settings)
-        return self
-
-    def __exit__(self, *error):
-        self.bar.close()
-
-    def __call__(self, iteration, error, embedding):
-        if self.bar.n + TSNE_STRIDE > self.total:
-            self.bar.reset()
-        self.bar.update(TSNE_STRIDE)
+        yield step
 
 
 def demo(options, interrupts: Interrupts) -> int:
     """scikit-learn's digits, drawn twice."""
-    picture = save_figure(options.output)  # complains now rather than after the work
+    check_file(Path(options.output), "--output", PICTURES)
+    check_package("matplotlib", "plot", f"the picture {options.output}")
     from sklearn.datasets import load_digits
 
     from finsler_ext import FinslerUMAP
@@ -275,7 +287,7 @@ def demo(options, interrupts: Interrupts) -> int:
     model = FinslerUMAP(omega_norm=options.omega_norm, random_state=options.seed).fit(X)
     seconds = time.perf_counter() - started
     interrupts.check()
-    with picture(2) as (left, right):
+    with save_figure(options.output, 2) as (left, right):
         plot_map(model, color=digit, label="digit", ax=left).set_title("")
         plot_map(model, ax=right)
         left.figure.suptitle(f"scikit-learn's digits, ω = {options.omega_norm:g}")

@@ -269,7 +269,7 @@ def _draw(landscape: Landscape, path: Path, title: str) -> None:
     if path.suffix.lower().lstrip(".") in PAGES:
         write_page(landscape, path, title)
         return
-    with save_figure(path)(1) as (ax,):
+    with save_figure(path, 1) as (ax,):
         ax.figure.set_size_inches(*SIZE)
         draw_landscape(landscape, ax)
         ax.set_title(f"{title}: {ax.get_title()}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from finsler_ext.cli.embed import parameters
 from finsler_ext.cli.messages import (
     NAMES,
     Interrupts,
@@ -24,7 +25,14 @@ from finsler_ext.cli.messages import (
     verdict,
     warnings_as_notes,
 )
-from finsler_ext.cli.output import check_large_output, check_model, coordinate_names, label_column
+from finsler_ext.cli.output import (
+    LARGE_TABLES,
+    MODELS,
+    check_file,
+    coordinate_names,
+    label_column,
+    output_path,
+)
 
 # Options that need the whole file in memory.
 WHOLE = (
@@ -35,15 +43,13 @@ DEBUG = bool(os.environ.get("FINSLER_DEBUG"))
 
 
 def embed_large(options, interrupts: Interrupts) -> int:
-    source, output = _files(options)
+    source, output = _checked_files(options)
     if options.save is not None:
-        check_model(Path(options.save), source, output)
-    _check_options(options)
-    from finsler_ext.geometry import check_drift_parameter
+        check_file(Path(options.save), "--save", MODELS, source, output)
+    import finsler_ext
 
-    if options.omega_norm is not None:
-        check_drift_parameter(options.omega_norm)
-    model = _model(options)
+    name = NAMES[options.method or "umap"]
+    model = getattr(finsler_ext, name)(**parameters(options))
     with warnings_as_notes(), _cluster(options) as runner:
         from finsler_ext.dask.estimators import fit_blocks
 
@@ -53,7 +59,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
         fit_blocks(model, blocks, runner, sample)
         fitted = time.perf_counter() - started
         interrupts.check()
-        n = _write(model, blocks, output, runner, label)
+        n = _write(model, blocks, output, runner, label, known=model.sample_indices_ is None)
         interrupts.written.append(shown(output))
         if options.save is not None:
             from finsler_ext.io import save
@@ -63,7 +69,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
     rows = len(model.embedding_)
     of = f"{rows} of the {n} rows" if rows < n else f"{n} rows"
     print(
-        f"Fitted {NAMES[options.method or 'umap']} to {of} of {shown(source)} in "
+        f"Fitted {name} to {of} of {shown(source)} in "
         f"{fitted:.1f} s at omega_norm={model.omega_norm_:.3g}; {n} places written to "
         f"{joined(interrupts.written)} after {time.perf_counter() - started:.1f} s. "
         f"{verdict(model)}"
@@ -72,8 +78,7 @@ def embed_large(options, interrupts: Interrupts) -> int:
 
 
 def transform_large(options, interrupts: Interrupts) -> int:
-    source, output = _files(options)
-    _check_options(options)
+    source, output = _checked_files(options)
     if not Path(options.model).is_file():
         raise UsageError(f"there is no file {options.model}")
     from finsler_ext.io import read
@@ -93,30 +98,15 @@ def transform_large(options, interrupts: Interrupts) -> int:
     return 0
 
 
-def _files(options) -> tuple[Path, Path]:
-    source = Path(options.file)
-    output = Path(f"{source.stem}_finsler.parquet" if options.output is None else options.output)
-    check_large_output(output, source, *([Path(options.model)] if "model" in options else []))
-    return source, output
-
-
-def _check_options(options) -> None:
+def _checked_files(options) -> tuple[Path, Path]:
+    source, output = Path(options.file), output_path(options, "parquet")
+    inputs = [source, Path(options.model)] if "model" in options else [source]
+    check_file(output, "--output", LARGE_TABLES, *inputs)
     for name in WHOLE:
         if getattr(options, name, None):
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} needs the whole file in memory; leave out --dask, or it")
-
-
-def _model(options) -> Any:
-    import finsler_ext
-
-    settings = {"random_state": options.seed, "n_jobs": options.threads}
-    if options.omega_norm is not None:
-        settings["omega_norm"] = options.omega_norm
-    if options.components is not None:
-        settings["n_components"] = options.components
-    settings["metric"] = options.metric or "euclidean"
-    return getattr(finsler_ext, NAMES[options.method or "umap"])(**settings)
+    return source, output
 
 
 @contextmanager
@@ -159,20 +149,17 @@ def _blocks(source: Path, options, runner, columns=None):
     return blocks_of(X, runner, columns, row_counts(source)), options.label
 
 
-def _write(model, blocks, output: Path, runner, label, known: bool = True) -> int:
+def _write(model, blocks, output: Path, runner, label, known: bool) -> int:
     from finsler_ext.dask.files import write_embedding
 
     names = coordinate_names(np.asarray(model.embedding_).shape[1])
-    written_as = None if label is None else label_column(label, names)
+    words = {
+        "names": names,
+        "label": label,
+        "label_name": None if label is None else label_column(label, names),
+    }
     with rows_bar(blocks.n_rows) as bar:
+        progress = bar.update
         return write_embedding(
-            model,
-            blocks,
-            output,
-            runner,
-            names=names,
-            label=label,
-            label_name=written_as,
-            known=known and model.sample_indices_ is None,
-            progress=bar.update,
+            model, blocks, output, runner, known=known, progress=progress, **words
         )

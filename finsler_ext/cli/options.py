@@ -50,8 +50,48 @@ examples:
   finsler-ext imports sklearn --without tests --plot sklearn.png
   finsler-ext imports finsler_ext --plot modules.html -o modules.csv
 """
-SEED = "random seed (default: 0); the number of threads does not change the result"
-PLOT = "picture (png, pdf, svg) or page to explore (html); may be given several times"
+# What the options mean, by their names.
+HELP = {
+    "file": "csv, tsv, npy, npz, parquet or h5ad",
+    "method": "FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default of --directed, unless "
+    "the data are strengths or a graph that is large or mostly one-way)",
+    "omega-norm": "how much more it costs to go up than down, in [0, 1): the larger, the more the "
+    "height shows (default: 0.5); or auto, which is best for travel times",
+    "label": "colour by this column, do not embed it",
+    "drop": "leave out this column; may be given several times",
+    "drop-missing": "leave out rows with missing values",
+    "header": "the first line of a csv file names the columns, or is a row (default: it is a "
+    "header if it has text above numbers, and a row if it has no text)",
+    "index": "column that names the rows",
+    "array": "array of an npz file",
+    "standardize": "divide each column by its spread first",
+    "metric": "distance between rows (default: euclidean)",
+    "directed": "FILE holds directed distances",
+    "values": "what the numbers of directed data mean: costs (default; the larger, the further), "
+    "strengths (the larger, the closer) or transition probabilities",
+    "source": "of an edge list: where edges start",
+    "target": "of an edge list: where edges end",
+    "weight": "of an edge list: length or strength",
+    "components": "columns, the height among them (default: 3), or auto: mds chooses 2 or 3",
+    "pin": "csv as embed writes it: rows in it keep their places",
+    "save": "write the model to a .finsler file",
+    "seed": "random seed (default: 0); the number of threads does not change the result",
+    "sample": "with --dask: number of rows to fit to, or all; transform places the others "
+    "(default: all up to a million, 200000 beyond)",
+    "incoming": "for a model of directed distances: FILE holds the distances from new to training "
+    "points, FILE2 those from training to new points, both with a row per new point",
+    "without": "leave out modules with this word in their dotted name, such as tests; may be given "
+    "several times",
+    "output": "csv, parquet or npy (default: FILE_finsler.csv)",
+    "plot": "picture (png, pdf, svg) or page to explore (html); may be given several times",
+    "threads": "number of threads (default: all)",
+    "dask": "by blocks, on a cluster of processes started here",
+    "scheduler": "on the cluster of this scheduler",
+    "workers": "number of processes to start here",
+    "memory": "of memory for each of them, such as 2GB",
+    "quiet": "print errors only",
+    "verbose": "print every step and when it began",
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,173 +99,106 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action="version", version=f"finsler-ext {__version__}")
     commands = made.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="embed scikit-learn's digits and draw them")
-    demo.add_argument(
-        "--omega-norm",
-        type=float,
-        default=0.5,
-        metavar="DRIFT",
-        help="how much more it costs to go up than down, in [0, 1): the larger, the more the "
-        "height shows (default: 0.5)",
-    )
-    demo.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
-    demo.add_argument(
-        "-o",
-        "--output",
-        default="finsler_digits.png",
-        metavar="PICTURE",
-        help="file to write (default: finsler_digits.png)",
-    )
-    _add_verbosity(demo)
-    _add_embed(_command(commands, "embed", "embed a file", EMBED))
-    _add_transform(
-        _command(commands, "transform", "place the rows of a file in a saved model", TRANSFORM)
-    )
-    _add_imports(
-        _command(commands, "imports", "draw the modules of a package as a landscape", IMPORTS)
-    )
+    _add_demo(demo)
+    for name, what, description, add in (
+        ("embed", "embed a file", EMBED, _add_embed),
+        ("transform", "place the rows of a file in a saved model", TRANSFORM, _add_transform),
+        ("imports", "draw the modules of a package as a landscape", IMPORTS, _add_imports),
+    ):
+        raw = argparse.RawDescriptionHelpFormatter
+        add(commands.add_parser(name, help=what, description=description, formatter_class=raw))
     return made
 
 
-def _command(commands, name: str, what: str, description: str) -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    return commands.add_parser(name, help=what, description=description, formatter_class=raw)
+def _option(command, name: str, metavar: str | None = None, **settings) -> None:
+    """An option with its line of HELP; one without a metavar is on or off, or has choices."""
+    if metavar is not None:
+        settings["metavar"] = metavar
+    elif not {"choices", "action"} & set(settings):
+        settings["action"] = "store_true"
+    short = ("-o",) if name == "output" else ()
+    command.add_argument(*short, f"--{name}", **{"help": HELP[name], **settings})
+
+
+def _add_demo(demo) -> None:
+    drift, picture = HELP["omega-norm"].partition("; or auto")[0], "finsler_digits.png"
+    _option(demo, "omega-norm", "DRIFT", type=float, default=0.5, help=drift)
+    _option(demo, "seed", "N", type=int, default=0)
+    written = f"file to write (default: {picture})"
+    _option(demo, "output", "PICTURE", default=picture, help=written)
+    _add_verbosity(demo)
 
 
 def _add_embed(embed) -> None:
-    embed.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
-    embed.add_argument(
-        "--method",
-        choices=("umap", "tsne", "mds"),
-        help="FinslerUMAP (default), FinslerTSNE, or FinslerMDS (default of --directed, unless the "
-        "data are strengths or a graph that is large or mostly one-way)",
-    )
-    embed.add_argument(
-        "--omega-norm",
-        type=_drift,
-        metavar="DRIFT",
-        help="how much more it costs to go up than down, in [0, 1): the larger, the more the "
-        "height shows (default: 0.5); or auto, which is best for travel times",
-    )
-    embed.add_argument("--label", metavar="COLUMN", help="colour by this column, do not embed it")
+    embed.add_argument("file", metavar="FILE", help=HELP["file"])
+    _option(embed, "method", choices=("umap", "tsne", "mds"))
+    _option(embed, "omega-norm", "DRIFT", type=_drift)
+    _option(embed, "label", "COLUMN")
     _add_columns(embed)
-    embed.add_argument(
-        "--standardize", action="store_true", help="divide each column by its spread first"
-    )
-    embed.add_argument("--metric", help="distance between rows (default: euclidean)")
-    embed.add_argument("--directed", action="store_true", help="FILE holds directed distances")
-    embed.add_argument(
-        "--values",
-        choices=("cost", "strength", "transitions"),
-        help="what the numbers of directed data mean: costs (default; the larger, the further), "
-        "strengths (the larger, the closer) or transition probabilities",
-    )
-    embed.add_argument("--source", metavar="COLUMN", help="of an edge list: where edges start")
-    embed.add_argument("--target", metavar="COLUMN", help="of an edge list: where edges end")
-    embed.add_argument("--weight", metavar="COLUMN", help="of an edge list: length or strength")
-    embed.add_argument(
-        "--components",
-        type=_whole_or("auto", 1, "a whole number of columns ≥ 1, or auto"),
-        metavar="N",
-        help="columns, the height among them (default: 3), or auto: mds chooses 2 or 3",
-    )
-    embed.add_argument(
-        "--pin", metavar="PLACES", help="csv as embed writes it: rows in it keep their places"
-    )
-    embed.add_argument("--save", metavar="MODEL", help="write the model to a .finsler file")
-    embed.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
-    embed.add_argument(
-        "--sample",
-        metavar="N",
-        type=_whole_or("all", 2, "a number of rows, or all"),
-        help="with --dask: number of rows to fit to, or all; transform places the others "
-        "(default: all up to a million, 200000 beyond)",
-    )
+    _option(embed, "standardize")
+    _option(embed, "metric", "METRIC")
+    _option(embed, "directed")
+    _option(embed, "values", choices=("cost", "strength", "transitions"))
+    for name in ("source", "target", "weight"):
+        _option(embed, name, "COLUMN")
+    columns = _whole_or("auto", 1, "a whole number of columns ≥ 1, or auto")
+    _option(embed, "components", "N", type=columns)
+    _option(embed, "pin", "PLACES")
+    _option(embed, "save", "MODEL")
+    _option(embed, "seed", "N", type=int, default=0)
+    _option(embed, "sample", "N", type=_whole_or("all", 2, "a number of rows, or all"))
     _add_output(embed)
+    _add_dask(embed)
 
 
 def _add_transform(transform) -> None:
     transform.add_argument("model", metavar="MODEL", help="file written by embed --save")
-    transform.add_argument("file", metavar="FILE", help="csv, tsv, npy, npz, parquet or h5ad")
-    transform.add_argument("--label", metavar="COLUMN", help="copy this column to the output")
+    transform.add_argument("file", metavar="FILE", help=HELP["file"])
+    _option(transform, "label", "COLUMN", help="copy this column to the output")
     _add_columns(transform)
-    transform.add_argument(
-        "--incoming",
-        metavar="FILE2",
-        help="for a model of directed distances: FILE holds the distances from new to training "
-        "points, FILE2 those from training to new points, both with a row per new point",
-    )
-    transform.set_defaults(sample=None)
+    _option(transform, "incoming", "FILE2")
     _add_output(transform)
+    _add_dask(transform)
 
 
 def _add_imports(imports) -> None:
     imports.add_argument("package", metavar="PACKAGE", help="the name that is imported")
-    imports.add_argument(
-        "--without",
-        metavar="WORD",
-        action="append",
-        default=[],
-        help="leave out modules with this word in their dotted name, such as tests; may be given "
-        "several times",
-    )
-    imports.add_argument(
-        "-o", "--output", metavar="TABLE", help="file to write (default: PACKAGE_imports.csv)"
-    )
-    imports.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
-    imports.add_argument("--seed", type=int, default=0, metavar="N", help=SEED)
-    imports.add_argument(
-        "--threads", type=int, default=-1, metavar="N", help="number of threads (default: all)"
-    )
-    _add_verbosity(imports)
+    _option(imports, "without", "WORD", action="append", default=[])
+    _add_output(imports, help="file to write (default: PACKAGE_imports.csv)")
+    _option(imports, "seed", "N", type=int, default=0)
 
 
 def _add_columns(command) -> None:
     """What is taken of a table."""
-    command.add_argument(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="leave out this column; may be given several times",
-    )
-    command.add_argument(
-        "--drop-missing", action="store_true", help="leave out rows with missing values"
-    )
-    command.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="the first line of a csv file names the columns, or is a row (default: it is a header "
-        "if it has text above numbers, and a row if it has no text)",
-    )
-    command.add_argument("--index", metavar="COLUMN", help="column that names the rows")
-    command.add_argument("--array", metavar="NAME", help="array of an npz file")
+    _option(command, "drop", "COLUMN", action="append", default=[])
+    _option(command, "drop-missing")
+    _option(command, "header", action=argparse.BooleanOptionalAction)
+    _option(command, "index", "COLUMN")
+    _option(command, "array", "NAME")
 
 
-def _add_output(command) -> None:
-    command.add_argument(
-        "-o", "--output", metavar="TABLE", help="csv, parquet or npy (default: FILE_finsler.csv)"
-    )
-    command.add_argument("--plot", action="append", default=[], metavar="FILE", help=PLOT)
-    command.add_argument(
-        "--threads", type=int, default=-1, metavar="N", help="number of threads (default: all)"
-    )
+def _add_output(command, **table) -> None:
+    _option(command, "output", "TABLE", **table)
+    _option(command, "plot", "FILE", action="append", default=[])
+    _option(command, "threads", "N", type=int, default=-1)
+    _add_verbosity(command)
+
+
+def _add_dask(command) -> None:
     group = command.add_argument_group(
         "data larger than memory, several machines (needs the extra dask)",
         "FILE is parquet or zarr, the output parquet, zarr or npy",
     )
-    group.add_argument(
-        "--dask", action="store_true", help="by blocks, on a cluster of processes started here"
-    )
-    group.add_argument("--scheduler", metavar="ADDRESS", help="on the cluster of this scheduler")
-    group.add_argument("--workers", type=int, metavar="N", help="number of processes to start here")
-    group.add_argument("--memory", metavar="LIMIT", help="of memory for each of them, such as 2GB")
-    _add_verbosity(command)
+    _option(group, "dask")
+    _option(group, "scheduler", "ADDRESS")
+    _option(group, "workers", "N", type=int)
+    _option(group, "memory", "LIMIT")
 
 
 def _add_verbosity(command) -> None:
     either = command.add_mutually_exclusive_group()
-    either.add_argument("--quiet", action="store_true", help="print errors only")
-    either.add_argument("--verbose", action="store_true", help="print every step and when it began")
+    _option(either, "quiet")
+    _option(either, "verbose")
 
 
 def _whole_or(word: str, least: int, expected: str) -> Callable[[str], int | str]:

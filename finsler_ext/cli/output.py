@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,51 +29,63 @@ PANEL, DPI = (6.0, 5.0), 200
 MOST_DOTS, MOST_IN_A_PAGE = 100_000, 500_000
 
 
-def _suffix(path: Path, option: str, allowed: tuple[str, ...]) -> str:
+def output_path(options, ending: str = "csv") -> Path:
+    """Where the table goes."""
+    default = f"{Path(options.file).stem}_finsler.{ending}"
+    return Path(default if options.output is None else options.output)
+
+
+def check_file(path: Path, option: str, endings: tuple[str, ...], *others: Path) -> str:
+    """The ending of a file that can be written and is none of the others, links included."""
     suffix = path.suffix.lower().lstrip(".")
-    if suffix not in allowed:
-        raise UsageError(f"{option} {path}: unknown ending; use one of {', '.join(allowed)}")
-    folder = path.parent
-    if not folder.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {folder}")
+    if suffix not in endings:
+        raise UsageError(f"{option} {path}: unknown ending; use one of {', '.join(endings)}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
     real = Path(os.path.realpath(path))  # where a link leads to
     unwritable = real.exists() and not os.access(real, os.W_OK)
-    if real.is_dir() or unwritable or not real.parent.is_dir():
+    is_folder = real.is_dir() and suffix != "zarr"
+    if is_folder or unwritable or not real.parent.is_dir():
         raise UsageError(f"{option} {path}: cannot be written")
     if not os.access(real.parent, os.W_OK):
         raise UsageError(
             f"{option} {path}: nothing can be written to the folder {real.parent}, where the new "
             "file is made before it replaces the old one"
         )
+    for other in others:
+        same = path.exists() and other.exists() and path.samefile(other)
+        if same or os.path.realpath(other) == str(real):
+            raise UsageError(f"{option} {path} is the file {other}; choose another name")
     return suffix
 
 
-def _check_other(path: Path, option: str, *others: Path) -> None:
-    """Links included: a file must not be read and written, or written twice."""
-    for other in others:
-        if os.path.realpath(path) == os.path.realpath(other) or (
-            path.exists() and other.exists() and path.samefile(other)
-        ):
-            raise UsageError(f"{option} {path} is the file {other}; choose another name")
-
-
 def check_output(path: Path, *inputs: Path) -> None:
-    suffix = _suffix(path, "--output", TABLES)
-    _check_other(path, "--output", *inputs)
-    if suffix == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise needs("pyarrow", "parquet", f"--output {path}")
+    if check_file(path, "--output", TABLES, *inputs) == "parquet":
+        check_package("pyarrow", "parquet", f"--output {path}")
 
 
-def check_large_output(path: Path, *inputs: Path) -> None:
-    """With --dask, where folders are files as well."""
-    if not path.is_dir() or path.suffix != ".zarr":
-        _suffix(path, "--output", LARGE_TABLES)
-    _check_other(path, "--output", *inputs)
+def check_plots(given: list[str], n: int, *others: Path) -> list[Path]:
+    """Paths of pictures and pages of n points, which may be none of the other files."""
+    plots = [Path(plot) for plot in given]
+    for place, plot in enumerate(plots):
+        suffix = check_file(plot, "--plot", (*PICTURES, *PAGES), *others, *plots[:place])
+        if suffix in PICTURES:
+            check_package("matplotlib", "plot", f"the picture {plot}")
+            if n > MOST_DOTS:
+                check_package("datashader", "large", f"a picture of {n} points")
+            continue
+        check_package("plotly", "plot", f"the page {plot}")
+        if n > MOST_IN_A_PAGE:
+            raise UsageError(
+                f"--plot {plot}: {n} points are too many for a page (at most {MOST_IN_A_PAGE}); "
+                "draw a picture (png)"
+            )
+    return plots
 
 
-def check_model(path: Path, *others: Path) -> None:
-    _suffix(path, "--save", MODELS)
-    _check_other(path, "--save", *others)
+def check_package(package: str, extra: str, what: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise needs(package, extra, what)
 
 
 def coordinate_names(n_columns: int) -> list[str]:
@@ -157,35 +169,6 @@ def _cell(value):
     return value
 
 
-def check_plots(given: list[str], n: int, *others: Path) -> list[Path]:
-    """Paths of pictures and pages of n points, which may be none of the other files."""
-    plots = [Path(plot) for plot in given]
-    for place, plot in enumerate(plots):
-        _check_plot(plot, n, *others, *plots[:place])
-    return plots
-
-
-def _check_plot(path: Path, n: int, *others: Path) -> None:
-    suffix = _suffix(path, "--plot", (*PICTURES, *PAGES))
-    _check_other(path, "--plot", *others)
-    if suffix in PAGES:
-        _check_package("plotly", "plot", f"the page {path}")
-        if n > MOST_IN_A_PAGE:
-            raise UsageError(
-                f"--plot {path}: {n} points are too many for a page (at most {MOST_IN_A_PAGE}); "
-                "draw a picture (png)"
-            )
-        return
-    _check_package("matplotlib", "plot", f"the picture {path}")
-    if n > MOST_DOTS:
-        _check_package("datashader", "large", f"a picture of {n} points")
-
-
-def _check_package(package: str, extra: str, what: str) -> None:
-    if importlib.util.find_spec(package) is None:
-        raise needs(package, extra, what)
-
-
 def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     """Draw a fitted model, or positions."""
     if path.suffix.lower().lstrip(".") in PAGES:
@@ -201,7 +184,7 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
     # Of two columns the height is one: the side view is the map.
     positions = getattr(model, "embedding_", model)
     draw = plot_map if np.shape(positions)[1] > 2 else plot_profile
-    with save_figure(path)(1 if label is None else 2) as axes:
+    with save_figure(path, 1 if label is None else 2) as axes:
         if label is not None:
             draw(model, color=colors_of(label), label=label_name, ax=axes[0])
             axes[0].set_title("")  # the picture beside it says how far to trust the height
@@ -209,21 +192,14 @@ def write_plot(path: Path, model, label, label_name, rows, title: str) -> None:
         axes[0].figure.suptitle(title)
 
 
-def save_figure(path) -> Callable:
-    """A context of side-by-side Axes whose figure is written to ``path`` in the end."""
-    path = Path(path)
-    _suffix(path, "--output", PICTURES)
-    _check_package("matplotlib", "plot", f"the picture {path}")
+@contextmanager
+def save_figure(path, panels: int) -> Iterator[np.ndarray]:
+    """Axes side by side, whose figure is written to ``path`` in the end."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    @contextmanager
-    def figure_of(panels: int):
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(PANEL[0] * panels, PANEL[1]), layout="constrained")
-        FigureCanvasAgg(figure)  # needs no display, whatever the user's settings
-        yield figure.subplots(1, panels, squeeze=False)[0]
-        with replaced(path) as file:
-            figure.savefig(file, dpi=DPI)
-
-    return figure_of
+    figure = Figure(figsize=(PANEL[0] * panels, PANEL[1]), layout="constrained")
+    FigureCanvasAgg(figure)  # needs no display, whatever the user's settings
+    yield figure.subplots(1, panels, squeeze=False)[0]
+    with replaced(path) as file:
+        figure.savefig(file, dpi=DPI)

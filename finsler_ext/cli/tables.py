@@ -12,10 +12,11 @@ import scipy.sparse
 
 from finsler_ext.cli.messages import UsageError, listed, needs
 from finsler_ext.cli.text import has_header, is_number, numbers_of, read_cells
+from finsler_ext.validation import checked_structure
 
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "h5ad")
-# Rows an embedding needs.
-FEWEST = 4
+# Rows an embedding needs, and rows of which all pairs fit into memory.
+FEWEST, MOST_ROWS = 4, 20_000
 # Squares of larger differences overflow in single precision, in which neighbours are searched for.
 LARGEST = 1e18
 # Rows of a text file that are turned into numbers together; more would only take memory.
@@ -60,32 +61,51 @@ class Table(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Columns that a command names; ``known`` are those of a model, if it has names."""
+    """What a command names; ``known`` are the columns of a model, if it has names."""
 
-    label: str | None
-    row_names: str | None
-    drop: list[str]
-    known: list[str] | None
+    label: str | None = None
+    row_names: str | None = None
+    drop: tuple[str, ...] = ()
+    known: list[str] | None = None
+    array: str | None = None
+    header: bool | None = None
 
-    def check(self, path, names: list[str], numbered: str = "") -> None:
-        """Complain if a column that was named is not there, or not alone."""
-        single = [name for name in (self.label, self.row_names) if name is not None]
-        for name in [*self.drop, *single]:
-            if name not in names:
-                raise UsageError(f"{path} has no column {name!r}; it has {listed(names)}{numbered}")
-        for name in single:
-            if names.count(name) > 1:
-                count = names.count(name)
-                raise UsageError(f"{path} has {count} columns {name!r}; rename one of them")
 
-    def used(self, path, names: list[str], out: set, named: bool = True) -> list[int]:
-        """Numbers of the columns to embed; ``out`` are the numbers of others."""
-        used = [c for c, name in enumerate(names) if c not in out and name not in self.drop]
-        if self.known is not None and named:
-            used = in_order_of(self.known, path, names, used)
-        if not used:
-            raise UsageError(f"{path}: no column is left to embed")
-        return used
+class Chosen(NamedTuple):
+    """Numbers of the columns to embed, of the label, and of what names the rows."""
+
+    used: list[int]
+    label: int | None
+    row_names: int | None
+    unused: tuple[str, ...]
+
+
+def _choose(
+    path, names: list[str], wanted: Wanted, *, header: bool = True, nameless: bool = False
+) -> Chosen:
+    """Which columns are what; a first one that is ``nameless`` names the rows, as pandas writes it.
+
+    Without a ``header``, columns are numbered, and a model cannot know them.
+    """
+    single = [name for name in (wanted.label, wanted.row_names) if name is not None]
+    for name in [*wanted.drop, *single]:
+        if name not in names:
+            number = "" if header else " (the file has no header, columns are numbered from 1)"
+            raise UsageError(f"{path} has no column {name!r}; it has {listed(names)}{number}")
+    for name in single:
+        if names.count(name) > 1:
+            count = names.count(name)
+            raise UsageError(f"{path} has {count} columns {name!r}; rename one of them")
+    label, rows = (None if n is None else names.index(n) for n in (wanted.label, wanted.row_names))
+    if rows is None and nameless and label != 0:
+        rows = 0
+    kept = [c for c, n in enumerate(names) if c not in (label, rows) and n not in wanted.drop]
+    used = kept
+    if wanted.known is not None and header:
+        used = in_order_of(wanted.known, path, names, kept)
+    if not used:
+        raise UsageError(f"{path}: no column is left to embed")
+    return Chosen(used, label, rows, tuple(names[c] for c in kept if c not in set(used)))
 
 
 def in_order_of(known: list[str], path, names: list[str], used: list[int]) -> list[int]:
@@ -108,18 +128,23 @@ def in_order_of(known: list[str], path, names: list[str], used: list[int]) -> li
     return [used[given.index(name)] for name in known]
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path, options) -> str:
+    """The kind of a file, by its ending; a complaint if options are not for files of that kind."""
     if not path.exists():
         raise UsageError(f"there is no file {path}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not a file")
     suffix = path.suffix.lower().lstrip(".")
-    suffix = {"txt": "csv", "tab": "tsv", "pq": "parquet"}.get(suffix, suffix)
-    if suffix not in FORMATS:
+    kind = {"txt": "csv", "tab": "tsv", "pq": "parquet"}.get(suffix, suffix)
+    if kind not in FORMATS:
         raise UsageError(
             f"{path}: unknown format {path.suffix!r}; FILE must be one of {', '.join(FORMATS)}"
         )
-    return suffix
+    if options.array and kind != "npz":
+        raise UsageError(f"--array names an array of an npz file; {path} is {kind}")
+    if options.header is not None and kind not in ("csv", "tsv"):
+        raise UsageError(f"--header and --no-header are for csv and tsv files; {path} is {kind}")
+    return kind
 
 
 def read_table(path: Path, options, least: int = FEWEST, known: list[str] | None = None) -> Table:
@@ -127,23 +152,14 @@ def read_table(path: Path, options, least: int = FEWEST, known: list[str] | None
 
     ``known`` names the columns of a model: they are taken in its order, others are left out.
     """
-    kind = format_of(path)
-    if options.array and kind != "npz":
-        raise UsageError(f"--array names an array of an npz file; {path} is {kind}")
-    if options.header is not None and kind not in ("csv", "tsv"):
-        raise UsageError(f"--header and --no-header are for csv and tsv files; {path} is {kind}")
+    kind = format_of(path, options)
     if options.index is not None and kind not in ("csv", "tsv", "parquet"):
         raise UsageError(f"--index names a column of csv, tsv or parquet; {path} is {kind}")
-    wanted = Wanted(options.label, options.index, options.drop, known)
-    if kind in ("csv", "tsv"):
-        table = _text(path, wanted, options.header)
-    elif kind == "parquet":
-        table = _parquet(path, wanted)
-    elif kind == "h5ad":
-        table = _h5ad(path, wanted)
-    else:
-        table = (_npy if kind == "npy" else _npz)(path, options)
-    return _complete(path, table, options, least)
+    drop = tuple(options.drop)
+    wanted = Wanted(options.label, options.index, drop, known, options.array, options.header)
+    readers = {"csv": _text, "tsv": _text, "npy": _npy, "npz": _npz, "parquet": _parquet}
+    table = readers.get(kind, _h5ad)(path, wanted)
+    return _complete(path, table, options.drop_missing, least)
 
 
 def columns_of(X) -> str:
@@ -155,13 +171,13 @@ def _table(X, names, rows, label, source="", **more) -> Table:
     return Table(X, names, rows, label, source or columns_of(X), **more)
 
 
-def _complete(path, table: Table, options, least: int) -> Table:
+def _complete(path, table: Table, drop_missing: bool, least: int) -> Table:
     X = table.X
     _check_columns(path, X)
-    if not scipy.sparse.issparse(X) and X.dtype.kind in "iu" and X.size:
-        for column in range(X.shape[1]) if X.dtype.itemsize == 8 else ():
-            _check_exact(path, table.column(column), (X[:, column].min(), X[:, column].max()))
     values = np.asarray(X.data if scipy.sparse.issparse(X) else X)
+    if not scipy.sparse.issparse(X) and X.dtype.kind in "iu" and X.size:
+        for number, column in enumerate(X.T):
+            _check_exact(path, table.column(number), (column.min(), column.max()))
     if np.isinf(values).any():
         raise UsageError(f"{path} has infinite values; replace them by numbers")
     if values.dtype.kind != "b" and np.nanmax(np.abs(values), initial=0) > LARGEST:
@@ -169,30 +185,27 @@ def _complete(path, table: Table, options, least: int) -> Table:
             f"{path} has numbers beyond {LARGEST:.0e}, whose distances cannot be held; divide them"
         )
     if np.isnan(values).any():
-        table = _without_missing(path, table, options)
-        X = table.X
-    if X.shape[0] < least:
+        table = _without_missing(path, table, drop_missing)
+    n = table.X.shape[0]
+    if n < least:
         what = "an embedding needs" if least == FEWEST else "there must be"
-        raise UsageError(f"{path} has {X.shape[0]} rows; {what} at least {least}")
+        raise UsageError(f"{path} has {n} rows; {what} at least {least}")
     return table
 
 
-def _without_missing(path, table: Table, options) -> Table:
+def _without_missing(path, table: Table, drop_missing: bool) -> Table:
     if scipy.sparse.issparse(table.X):
         raise UsageError(f"{path} has missing values (nan); fill them in")
     missing = np.isnan(table.X)
     rows = missing.any(axis=1)
     row, column = np.argwhere(missing)[0]
-    if not options.drop_missing:
+    if not drop_missing:
+        perhaps = not row and table.header is False
         raise UsageError(
             f"{path}: column {table.column(column)!r} has a missing value in {table.place(row)} "
             f"(rows with missing values: {rows.sum()}); fill them in, leave the rows out with "
             f"--drop-missing or the column with --drop {table.column(column)!r}"
-            + (
-                " (if line 1 is a header, say --header)"
-                if not row and table.header is False
-                else ""
-            )
+            + (" (if line 1 is a header, say --header)" if perhaps else "")
         )
     kept = np.flatnonzero(~rows)
     return table._replace(
@@ -207,49 +220,41 @@ def _without_missing(path, table: Table, options) -> Table:
 # ------------------------------------------------------------------ text
 
 
-def _text(path: Path, wanted: Wanted, header: bool | None) -> Table:
+def _text(path: Path, wanted: Wanted) -> Table:
     """A csv or tsv file. A first column without a name names the rows, as pandas writes it."""
     lines = read_cells(path)
     start = list(islice(lines, LOOKED_AT))
     if not start:
         raise UsageError(f"{path} is empty")
-    first = start[0][1]
+    first, header = start[0][1], wanted.header
     if header is None:
         header = has_header(path, first, [cells for _, cells in start[1:]])
     names = [(header and name) or str(c) for c, name in enumerate(first, 1)]
-    wanted.check(
-        path, names, "" if header else " (the file has no header, columns are numbered from 1)"
-    )
-    label_at = None if wanted.label is None else names.index(wanted.label)
-    index_at = None if wanted.row_names is None else names.index(wanted.row_names)
-    if wanted.row_names is None and header and first[0] == "" and len(first) > 1 and label_at != 0:
-        index_at = 0
-    at = {c for c in (label_at, index_at) if c is not None}
-    used = wanted.used(path, names, at, header)
-    texts: dict[int | None, list[str]] = {c: [] for c in at}
+    nameless = header and first[0] == "" and len(first) > 1
+    chosen = _choose(path, names, wanted, header=header, nameless=nameless)
+    used, label, row_names, unused = chosen
+    texts: dict[int | None, list[str]] = {c: [] for c in (label, row_names) if c is not None}
     blocks, places = [], []
     rows = chain(start[1:] if header else start, lines)
     while chunk := list(islice(rows, CHUNK)):
         blocks.append(_numbers(path, names, used, chunk))
         places += [line for line, _ in chunk]
-        for c in at:
-            texts[c] += [cells[c] for _, cells in chunk]
+        for c, cells_of in texts.items():
+            cells_of += [cells[c] for _, cells in chunk]
     if not blocks:
         raise UsageError(f"{path} has a header but no rows")
     X = np.concatenate(blocks)
     how = f"{len(X)} row{'' if len(X) == 1 else 's'}, {columns_of(X)}, {'no ' * (not header)}header"
-    how += "" if index_at is None else f", rows named by column {names[index_at]}"
-    taken = {*used, *at}
-    unused = [n for c, n in enumerate(names) if c not in taken and n not in wanted.drop]
+    how += "" if row_names is None else f", rows named by column {names[row_names]}"
     return _table(
         X,
         [names[c] for c in used] if header else None,
-        texts.get(index_at),
-        None if label_at is None else np.array(texts[label_at], dtype=object),
+        texts.get(row_names),
+        None if label is None else np.array(texts[label], dtype=object),
         how=how,
         header=header,
         lines=np.array(places),
-        unused=tuple(unused),
+        unused=unused,
     )
 
 
@@ -324,17 +329,15 @@ def _check_columns(path, X) -> None:
         raise UsageError(f"{path}: no column is left to embed")
 
 
-def _npy(path: Path, options) -> Table:
+def _npy(path: Path, wanted: Wanted) -> Table:
     """Columns by their number, counted from 1."""
     X = load_npy(path)
-    out = []
-    for wanted in [*options.drop, *([] if options.label is None else [options.label])]:
-        if not wanted.isdecimal() or not 1 <= int(wanted) <= X.shape[1]:
-            raise UsageError(
-                f"{path} has no column {wanted!r}; they are numbered 1 to {X.shape[1]}"
-            )
-        out.append(int(wanted) - 1)
-    label = None if options.label is None else label_values(X[:, out[-1]])
+    named = [*wanted.drop, *([] if wanted.label is None else [wanted.label])]
+    for name in named:
+        if not name.isdecimal() or not 1 <= int(name) <= X.shape[1]:
+            raise UsageError(f"{path} has no column {name!r}; they are numbered 1 to {X.shape[1]}")
+    out = [int(name) - 1 for name in named]
+    label = None if wanted.label is None else label_values(X[:, out[-1]])
     return _table(np.delete(X, out, axis=1) if out else X, None, None, label)
 
 
@@ -353,28 +356,21 @@ def load_npz(path: Path, wanted: str | None, preferred: str):
     if {"data", "shape", "format"} <= set(arrays):
         return _sparse_npz(path), {}
     matrices = [n for n, a in arrays.items() if a.ndim == 2 and a.dtype.kind in "fiub"]
-    if wanted is None and len(matrices) != 1:
-        wanted = preferred if preferred in matrices else None
-        if wanted is None:
+    if wanted is None:
+        wanted = matrices[0] if len(matrices) == 1 else preferred
+        if wanted not in matrices:
             raise UsageError(
                 f"{path}: name the matrix with --array; the file has {listed(arrays) or 'none'}"
             )
-    wanted = matrices[0] if wanted is None else wanted
     if wanted not in matrices:
         raise UsageError(f"{path} has no matrix {wanted!r}; it has {listed(arrays)}")
     _check_columns(path, arrays[wanted])
     return arrays[wanted], {name: a for name, a in arrays.items() if name != wanted}
 
 
-def _checked(matrix, name: str):
-    from finsler_ext.validation import checked_structure  # its package takes seconds to load
-
-    return checked_structure(matrix, name)
-
-
 def _sparse_npz(path: Path):
     try:
-        stored = _checked(scipy.sparse.load_npz(path), "it")
+        stored = checked_structure(scipy.sparse.load_npz(path), "it")
         if stored.dtype.kind not in "fiub":
             raise ValueError(f"it holds {stored.dtype}, not numbers")
         return scipy.sparse.csr_matrix(stored)
@@ -392,11 +388,11 @@ def npz_label(path: Path, name: str, others: dict, n: int) -> np.ndarray:
     return label_values(others[name])
 
 
-def _npz(path: Path, options) -> Table:
-    X, others = load_npz(path, options.array, "X")
-    if options.drop:
+def _npz(path: Path, wanted: Wanted) -> Table:
+    X, others = load_npz(path, wanted.array, "X")
+    if wanted.drop:
         raise UsageError("--drop needs a file whose columns have names; an npz file has none")
-    label = None if options.label is None else npz_label(path, options.label, others, X.shape[0])
+    label = None if wanted.label is None else npz_label(path, wanted.label, others, X.shape[0])
     return _table(X, None, None, label)
 
 
@@ -405,23 +401,19 @@ def _npz(path: Path, options) -> Table:
 
 def _parquet(path: Path, wanted: Wanted) -> Table:
     columns, row_names, stored = load_parquet(path)
-    names = list(columns)
-    wanted.check(path, names)
-    out = {names.index(name) for name in (wanted.label, wanted.row_names) if name is not None}
-    used = wanted.used(path, names, out)
-    text = [names[c] for c in used if columns[names[c]].dtype.kind not in "fiub"]
+    chosen = _choose(path, list(columns), wanted)
+    taken = [list(columns)[c] for c in chosen.used]
+    text = [name for name in taken if columns[name].dtype.kind not in "fiub"]
     if text:
         raise UsageError(f"{path}: column {text[0]!r} is not numeric{_ways_out(text)}")
     label = None if wanted.label is None else _stored_label(stored[wanted.label])
     if wanted.row_names is not None:
         row_names = _stored_label(stored[wanted.row_names])
-    taken = [names[c] for c in used]
     for name in taken:
         if columns[name].dtype.kind in "iu" and len(columns[name]):
             _check_exact(path, name, (columns[name].min(), columns[name].max()))
     X = np.column_stack([columns[name].astype(float) for name in taken])
-    unused = [n for c, n in enumerate(names) if c not in {*used, *out} and n not in wanted.drop]
-    return _table(X, taken, row_names, label, unused=tuple(unused))
+    return _table(X, taken, row_names, label, unused=chosen.unused)
 
 
 def _stored_label(column) -> np.ndarray:
@@ -475,18 +467,16 @@ def _h5ad(path: Path, wanted: Wanted) -> Table:
     if X is None:
         raise UsageError(f"{path} has neither X_pca nor X")
     if scipy.sparse.issparse(X):
-        try:
-            X = scipy.sparse.csr_matrix(_checked(X, f"{path}: {name}"))
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-    X = X if scipy.sparse.issparse(X) else np.asarray(X)
+        X = scipy.sparse.csr_matrix(checked_structure(X, f"{path}: {name}"))
+    else:
+        X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise UsageError(
             f"{path}: {name} must be a matrix of numbers, got shape {X.shape} of {X.dtype}"
         )
     genes = [str(gene) for gene in adata.var_names] if name == "X" else None
     if genes is not None and wanted.known is not None:
-        used = wanted.used(path, genes, set())
+        used = in_order_of(wanted.known, path, genes, list(range(len(genes))))
         X, genes = X[:, used], [genes[c] for c in used]
     return _table(X, genes, adata.obs_names, label, f"{columns_of(X)} of {name}")
 

@@ -19,7 +19,13 @@ from finsler_ext.cli.messages import (
     shown,
     warnings_as_notes,
 )
-from finsler_ext.cli.output import check_output, check_plots, write_output, write_plot
+from finsler_ext.cli.output import (
+    check_output,
+    check_plots,
+    output_path,
+    write_output,
+    write_plot,
+)
 from finsler_ext.cli.tables import Table, read_table
 
 # Rows placed at a time; between two batches the bar moves and Ctrl-C is heard.
@@ -27,8 +33,7 @@ BATCH = 2000
 
 
 def transform(options, interrupts: Interrupts) -> int:
-    source = Path(options.file)
-    output = Path(f"{source.stem}_finsler.csv" if options.output is None else options.output)
+    source, output = Path(options.file), output_path(options)
     inputs = [source, Path(options.model)]
     inputs += [] if options.incoming is None else [Path(options.incoming)]
     check_output(output, *inputs)
@@ -76,9 +81,8 @@ def transform(options, interrupts: Interrupts) -> int:
 
 def _column_names(model, about: dict) -> list[str] | None:
     """What the columns of the training data were called; None if they had no names."""
-    names = about.get("columns")
-    for attribute in ("feature_names_in_", "node_names_"):
-        names = getattr(model, attribute, None) if names is None else names
+    own = (getattr(model, name, None) for name in ("feature_names_in_", "node_names_"))
+    names = next((given for given in (about.get("columns"), *own) if given is not None), None)
     return None if names is None else [str(name) for name in names]
 
 

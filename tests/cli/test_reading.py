@@ -30,7 +30,7 @@ def embed(tmp_path, monkeypatch, capsys):
 
 
 def read_text(path):
-    return tables._text(path, Wanted(None, None, [], None), None)
+    return tables._text(path, Wanted())
 
 
 def write(path, rows, *before):

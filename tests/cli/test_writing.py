@@ -55,10 +55,10 @@ def test_a_full_disk_leaves_the_good_table(name, folder):
 
 
 def test_a_full_disk_leaves_the_good_picture(folder):
-    with save_figure("a.png")(1) as (axes,):
+    with save_figure("a.png", 1) as (axes,):
         axes.plot(Y[:, 0])
     before = Path("a.png").read_bytes()
-    drawing = save_figure("a.png")(1)
+    drawing = save_figure("a.png", 1)
     drawing.__enter__()[0].plot(Y[:, 1])
     with pytest.raises(OSError, match="too large"), full_disk():
         drawing.__exit__(None, None, None)
