@@ -111,16 +111,11 @@ def _checked_files(options) -> tuple[Path, Path]:
 
 @contextmanager
 def _cluster(options) -> Iterator[Any]:
-    try:
-        from finsler_ext.dask.cluster import ClusterError, Runner, local_cluster
+    from finsler_ext.dask.cluster import ClusterError, Runner, local_cluster
 
-        connection = local_cluster(
-            options.scheduler, options.workers, options.memory, quiet=not DEBUG
-        )
-    except ModuleNotFoundError:
-        raise needs("dask", "dask", "--dask") from None
+    here = {"n_workers": options.workers, "memory": options.memory, "quiet": not DEBUG}
     try:
-        with connection as client:
+        with local_cluster(options.scheduler, **here) as client:
             yield Runner(client)
     except ModuleNotFoundError as error:
         if error.name in ("dask", "distributed", "zarr", "pyarrow"):

@@ -160,36 +160,30 @@ def local_cluster(
 
     With ``quiet``, nothing but errors that are raised is said.
     """
-    silence = _silence() if quiet else nullcontext()
-    with silence, _connected(address, n_workers, memory, quiet) as client:
-        yield client
-
-
-@contextmanager
-def _connected(address, n_workers, memory, quiet) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    if address is not None:
-        try:
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())
-            raise ClusterError(f"no Dask scheduler answers at {address} ({reason}).") from None
-        with client:
+    with _silence() if quiet else nullcontext():
+        if address is not None:
+            try:
+                client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            except (OSError, ValueError, TypeError) as error:
+                reason = " ".join(str(error).split())
+                raise ClusterError(f"no Dask scheduler answers at {address} ({reason}).") from None
+            with client:
+                yield client
+            return
+        with (
+            LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit="auto" if memory is None else memory,
+                dashboard_address="127.0.0.1:0",  # any port: 8787 may be taken
+                silence_logs=NOTHING if quiet else logging.WARNING,
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
             yield client
-        return
-    with (
-        LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit="auto" if memory is None else memory,
-            dashboard_address="127.0.0.1:0",  # any port: 8787 may be taken
-            silence_logs=NOTHING if quiet else logging.WARNING,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @contextmanager

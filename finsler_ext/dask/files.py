@@ -27,8 +27,8 @@ ZARR_ROWS = 2**16
 
 
 def ending_of(path, allowed: tuple[str, ...]) -> str:
-    kind = {"pq": "parquet"}.get(Path(path).suffix.lower().lstrip("."), "")
-    kind = kind or Path(path).suffix.lower().lstrip(".")
+    suffix = Path(path).suffix.lower().lstrip(".")
+    kind = "parquet" if suffix == "pq" else suffix
     if kind not in allowed:
         raise ValueError(f"{path}: unknown ending; with Dask use one of {', '.join(allowed)}.")
     return kind
@@ -73,23 +73,9 @@ def write_embedding(
 ) -> int:
     """Write the places of all rows to a file, whole or not at all; the number of rows.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    blocks : Blocks
-    path : str or path-like
-        parquet, zarr or npy.
-    runner : Runner
-    names : list of str, optional
-        Of the columns of the embedding.
-    label : str, optional
-        A column of a data frame that is written beside them.
-    label_name : str, optional
-        What it is called in the file.
-    known : bool
-        The model was fitted to all of these rows, and ``embedding_`` holds their places.
-    progress : callable, optional
-        Called with the number of rows of each block that was written.
+    ``names`` are those of the columns, ``label`` is a column of a data frame that is written beside
+    them, as ``label_name``. ``known`` says that the model was fitted to all of these rows, so that
+    ``embedding_`` holds their places. ``progress`` is called with the number of rows of each block.
     """
     kind = ending_of(path, OUTPUTS)
     names = list(model.get_feature_names_out()) if names is None else list(names)
@@ -166,11 +152,7 @@ def _parquet(path, shape, dtype, names, label) -> Iterator[Any]:
 def _npy(path, shape, dtype, names, label) -> Iterator[Any]:
     with replaced(path) as file:
         array = np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape)
-
-        def write(at, places, labels):
-            array[at : at + len(places)] = places
-
-        yield write
+        yield _into(array)
         array.flush()
 
 
@@ -180,12 +162,14 @@ def _zarr(path, shape, dtype, names, label) -> Iterator[Any]:
 
     with replaced_folder(path) as folder:
         chunks = (min(ZARR_ROWS, max(shape[0], 1)), shape[1])
-        array = zarr.open(str(folder), mode="w", shape=shape, chunks=chunks, dtype=dtype)
+        yield _into(zarr.open(str(folder), mode="w", shape=shape, chunks=chunks, dtype=dtype))
 
-        def write(at, places, labels):
-            array[at : at + len(places)] = places
 
-        yield write
+def _into(array):
+    def write(at, places, labels):
+        array[at : at + len(places)] = places
+
+    return write
 
 
 @contextmanager

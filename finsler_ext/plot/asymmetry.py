@@ -67,11 +67,10 @@ def plot_asymmetry(
     data, shown = asymmetry.compared(positions, omega_norm or 0.0, space)
     fidelity = asymmetry.fidelity(positions, omega_norm or 0.0, space)
     ax = new_axes(ax)
-    ax.set_xlabel(
-        "data: " + ("D(i, j) − D(j, i)" if asymmetry.is_directed else "log scale of j − of i")
-    )
+    of_data = "D(i, j) − D(j, i)" if asymmetry.is_directed else "log scale of j − of i"
     rises = "height of j − of i" if space is RANDERS else "(F(i, j) − F(j, i))/2ω"
-    ax.set_ylabel("embedding: " + ("F(i, j) − F(j, i)" if asymmetry.absolute else rises))
+    of_embedding = "F(i, j) − F(j, i)" if asymmetry.absolute else rises
+    ax.set(xlabel=f"data: {of_data}", ylabel=f"embedding: {of_embedding}")
     ax.set_title(_title(fidelity), fontsize="medium")
     if data.size == 0:
         return ax
@@ -84,8 +83,7 @@ def _draw_held_out(model, ax):
     pairs = getattr(model, "_held_out_pairs", None)
     if pairs is None:
         raise ValueError("held_out=True needs a fitted estimator whose evidence_ was tested.")
-    ax.set_xlabel("one half of the data")
-    ax.set_ylabel("the other half")
+    ax.set(xlabel="one half of the data", ylabel="the other half")
     ax.set_title(textwrap.fill(model.evidence_.title, LINE), fontsize="medium")
     data, shown = (np.concatenate([skew, -skew]) for skew in pairs)
     return _draw_pairs(ax, data, shown)
@@ -94,25 +92,15 @@ def _draw_held_out(model, ax):
 def _draw_pairs(ax, data, shown):
     """Every pair as a dot, or counts of them in hexagons, with the right quarters shaded."""
     across, up = (max(np.quantile(np.abs(v), 1 - TAIL), 1e-12) for v in (data, shown))
-    ax.set_xlim(-across, across)
-    ax.set_ylim(-up, up)
+    ax.set(xlim=(-across, across), ylim=(-up, up))
     for side in (-1, 1):
-        ax.fill(
-            [0, side * across, side * across, 0], [0, 0, side * up, side * up], "0.93", zorder=0
-        )
+        corner = side * across, side * up
+        ax.fill([0, corner[0], corner[0], 0], [0, 0, corner[1], corner[1]], "0.93", zorder=0)
     if data.size <= FEW_PAIRS:
         ax.scatter(data, shown, s=6, color="0.2", linewidths=0)
     else:
-        counts = ax.hexbin(
-            data,
-            shown,
-            gridsize=50,
-            extent=(-across, across, -up, up),
-            bins="log",
-            mincnt=1,
-            cmap="viridis_r",
-            linewidths=0.1,
-        )
+        bins = {"gridsize": 50, "extent": (-across, across, -up, up), "bins": "log", "mincnt": 1}
+        counts = ax.hexbin(data, shown, **bins, cmap="viridis_r", linewidths=0.1)
         ax.figure.colorbar(counts, ax=ax, label="pairs", shrink=0.85)
     ax.axhline(0, color="0.4", linewidth=0.6)
     ax.axvline(0, color="0.4", linewidth=0.6)
@@ -178,12 +166,11 @@ def plot_drift(
         colors = read_colors(color, embedding, shown, None)
         ax = new_axes(ax, colors)
         draw_dots(ax, x, y, colors)
-    write_names(ax, x, y, getattr(embedding, "node_names_", None), shown)
+    write_names(ax, x, y, shown)
     draw = _draw_arrows if style == "arrows" else _draw_streamlines
     draw(ax, field, positions[:, :2])
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     kind, _, shares = field.verdict.partition(": ")
     ax.set_title(f"arrows: the cheaper way\n{kind}\n{shares}", fontsize="small")
     return ax
@@ -214,17 +201,9 @@ def _draw_arrows(ax, field, places) -> None:
     if not longest > 0:
         return
     spacing = float(max(np.ptp(places, axis=0))) / ARROWS
-    ax.quiver(
-        *points.T,
-        *(vectors * 0.9 * spacing / longest).T,
-        angles="xy",
-        scale_units="xy",
-        scale=1.0,
-        pivot="mid",
-        width=0.004,
-        color="black",
-        zorder=3,
-    )
+    on_map = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "pivot": "mid", "width": 0.004}
+    shafts = vectors * 0.9 * spacing / longest
+    ax.quiver(*points.T, *shafts.T, color="black", zorder=3, **on_map)
 
 
 def _draw_streamlines(ax, field, places) -> None:

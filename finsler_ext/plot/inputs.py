@@ -31,8 +31,7 @@ def height_words(model) -> str:
 
 def potential_words(model) -> str:
     """What the potential of a fitted estimator shows."""
-    words = WORDS.get(getattr(getattr(model, "asymmetry_", None), "kind", ""), HEIGHT)
-    return words.replace("height", "potential")
+    return WORDS.get(model.asymmetry_.kind, HEIGHT).replace("height", "potential")
 
 
 def fidelity_words(model) -> str:
@@ -64,13 +63,13 @@ def write_title(ax, model) -> None:
 MOST_NAMES = 60
 
 
-def write_names(ax, x, y, names, shown: Shown) -> None:
-    """Names beside the points, if they are few."""
-    if names is None or len(shown.rows) > MOST_NAMES:
+def write_names(ax, x, y, shown: Shown) -> None:
+    """Names beside the points, if they have some and are few."""
+    if shown.names is None or len(shown.rows) > MOST_NAMES:
         return
-    for place, row in enumerate(shown.rows):
-        beside = {"xytext": (3, 3), "textcoords": "offset points", "fontsize": "x-small"}
-        ax.annotate(str(names[row]), (x[place], y[place]), **beside)
+    beside = {"xytext": (3, 3), "textcoords": "offset points", "fontsize": "x-small"}
+    for name, *place in zip(shown.names[shown.rows], x, y, strict=True):
+        ax.annotate(str(name), place, **beside)
 
 
 def asymmetry_in(model) -> Asymmetry:
@@ -100,6 +99,8 @@ class Shown(NamedTuple):
     height: np.ndarray
     rows: np.ndarray
     n_given: int
+    names: np.ndarray | None
+    """Of all rows given, where a model knows them."""
 
     @property
     def plane(self) -> np.ndarray:
@@ -145,7 +146,8 @@ def read_shown(embedding, caller: str, least_columns: int = 3) -> Shown:
     rows = np.flatnonzero(np.isfinite(positions).all(axis=1))
     if rows.size == 0:
         raise ValueError(f"{caller}: there is no row without nan to draw.")
-    return Shown(map_columns(positions)[rows], height(positions)[rows], rows, len(positions))
+    names = getattr(embedding, "node_names_", None)
+    return Shown(map_columns(positions)[rows], height(positions)[rows], rows, len(positions), names)
 
 
 def magnification(shown: Shown) -> int:
@@ -156,10 +158,13 @@ def magnification(shown: Shown) -> int:
     return next((k for k in MAGNIFICATIONS if k * rise >= FLATTEST * width), MAGNIFICATIONS[-1])
 
 
-def read_colors(color, embedding, shown: Shown, label: str | None = None) -> Colors:
-    """Colours by height (None), by an attribute or a column that is named, or as given."""
+def read_colors(color, embedding, shown: Shown, label=None, height_label=None) -> Colors:
+    """Colours by height (None), by an attribute or a column that is named, or as given.
+
+    ``label`` is a title whatever the colour is, ``height_label`` one of the height.
+    """
     if color is None or (isinstance(color, str) and color == "height"):
-        return _by_height(embedding, shown, label or height_words(embedding))
+        return _by_height(embedding, shown, label or height_label or height_words(embedding))
     title = label or ""
     if isinstance(color, str):
         title = label or color.replace("_", " ")

@@ -67,18 +67,15 @@ def plot_map(
     >>> ax = plot_map(np.random.default_rng(0).normal(size=(50, 3)))
     """
     shown = read_shown(embedding, "plot_map", least_columns=2)
-    height_label = height_label or height_words(embedding)
-    by_height = color is None or (isinstance(color, str) and color == "height")
-    colors = read_colors(color, embedding, shown, label or (height_label if by_height else None))
+    colors = read_colors(color, embedding, shown, label, height_label)
     ax = new_axes(ax, colors)
     x, y = shown.plane.T
     draw_dots(ax, x, y, colors)
-    write_names(ax, x, y, getattr(embedding, "node_names_", None), shown)
+    write_names(ax, x, y, shown)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     if shown.map.shape[1] == 1:
-        ax.set_ylabel(height_label)
+        ax.set_ylabel(height_label or height_words(embedding))
     write_title(ax, embedding)
     return ax
 
@@ -124,10 +121,9 @@ def plot_profile(
     across, title, on_map = _across(against, embedding, shown)
     ax = new_axes(ax, colors)
     draw_dots(ax, across, shown.height, colors)
-    write_names(ax, across, shown.height, getattr(embedding, "node_names_", None), shown)
+    write_names(ax, across, shown.height, shown)
     _draw_errors(ax, across, shown, getattr(embedding, "height_error_", None))
-    ax.set_xlabel(title)
-    ax.set_ylabel(height_words(embedding))
+    ax.set(xlabel=title, ylabel=height_words(embedding))
     write_title(ax, embedding)
     if on_map:
         times = magnification(shown) if magnify is None else magnify
