@@ -101,10 +101,9 @@ class StageLine:
     """A line on stderr, if that is a terminal, renewed twice a second until it is ended."""
 
     def __init__(self, name: str):
-        self._lock = threading.Lock()
         self._over = threading.Event()
         self._shown = sys.stderr.isatty()
-        self._name, self._share, self._since = name, 0.0, time.monotonic()
+        self._stage = name, 0.0, time.monotonic()  # and the share that is done, and its beginning
         if self._shown:
             self._write()
             self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -114,16 +113,17 @@ class StageLine:
         """As `finsler_ext._messages.listening` calls it; the layout has a bar of its own."""
         if name == LAYOUT:
             self.end()
-        with self._lock:
-            if name is not None:
-                self._name, self._since = name, time.monotonic()
-            self._share = share
-        if name is not None and self._shown and not self._over.is_set():
+        before, _, since = self._stage
+        if name is None:
+            self._stage = before, share, since
+            return
+        self._stage = name, share, time.monotonic()
+        if self._shown and not self._over.is_set():
             self._write()
 
     def text(self) -> str:
-        with self._lock:
-            name, share, spent = self._name, self._share, time.monotonic() - self._since
+        name, share, since = self._stage
+        spent = time.monotonic() - since
         if share < LEAST_SHARE:
             return f"{name} … {spent:.0f} s"
         left = spent * (1.0 - share) / share

@@ -60,17 +60,6 @@ class Table(NamedTuple):
         return f"row {self.rows[row]}" if self.lines is None else f"line {self.lines[row]}"
 
 
-class Wanted(NamedTuple):
-    """What a command names; ``known`` are the columns of a model, if it has names."""
-
-    label: str | None = None
-    row_names: str | None = None
-    drop: tuple[str, ...] = ()
-    known: list[str] | None = None
-    array: str | None = None
-    header: bool | None = None
-
-
 class Chosen(NamedTuple):
     """Numbers of the columns to embed, of the label, and of what names the rows."""
 
@@ -81,14 +70,14 @@ class Chosen(NamedTuple):
 
 
 def _choose(
-    path, names: list[str], wanted: Wanted, *, header: bool = True, nameless: bool = False
+    path, names: list[str], options, known, *, header: bool = True, nameless: bool = False
 ) -> Chosen:
     """Which columns are what; a first one that is ``nameless`` names the rows, as pandas writes it.
 
-    Without a ``header``, columns are numbered, and a model cannot know them.
+    Without a ``header``, columns are numbered, and the ``known`` ones of a model do not count.
     """
-    single = [name for name in (wanted.label, wanted.row_names) if name is not None]
-    for name in [*wanted.drop, *single]:
+    single = [name for name in (options.label, options.index) if name is not None]
+    for name in [*options.drop, *single]:
         if name not in names:
             number = "" if header else " (the file has no header, columns are numbered from 1)"
             raise UsageError(f"{path} has no column {name!r}; it has {listed(names)}{number}")
@@ -96,16 +85,15 @@ def _choose(
         if names.count(name) > 1:
             count = names.count(name)
             raise UsageError(f"{path} has {count} columns {name!r}; rename one of them")
-    label, rows = (None if n is None else names.index(n) for n in (wanted.label, wanted.row_names))
+    label, rows = (None if n is None else names.index(n) for n in (options.label, options.index))
     if rows is None and nameless and label != 0:
         rows = 0
-    kept = [c for c, n in enumerate(names) if c not in (label, rows) and n not in wanted.drop]
-    used = kept
-    if wanted.known is not None and header:
-        used = in_order_of(wanted.known, path, names, kept)
+    kept = [c for c, n in enumerate(names) if c not in (label, rows) and n not in options.drop]
+    used = in_order_of(known, path, names, kept) if known is not None and header else kept
     if not used:
         raise UsageError(f"{path}: no column is left to embed")
-    return Chosen(used, label, rows, tuple(names[c] for c in kept if c not in set(used)))
+    unused = tuple(names[c] for c in sorted(set(kept) - set(used)))
+    return Chosen(used, label, rows, unused)
 
 
 def in_order_of(known: list[str], path, names: list[str], used: list[int]) -> list[int]:
@@ -155,10 +143,8 @@ def read_table(path: Path, options, least: int = FEWEST, known: list[str] | None
     kind = format_of(path, options)
     if options.index is not None and kind not in ("csv", "tsv", "parquet"):
         raise UsageError(f"--index names a column of csv, tsv or parquet; {path} is {kind}")
-    drop = tuple(options.drop)
-    wanted = Wanted(options.label, options.index, drop, known, options.array, options.header)
     readers = {"csv": _text, "tsv": _text, "npy": _npy, "npz": _npz, "parquet": _parquet}
-    table = readers.get(kind, _h5ad)(path, wanted)
+    table = readers.get(kind, _h5ad)(path, options, known)
     return _complete(path, table, options.drop_missing, least)
 
 
@@ -220,18 +206,18 @@ def _without_missing(path, table: Table, drop_missing: bool) -> Table:
 # ------------------------------------------------------------------ text
 
 
-def _text(path: Path, wanted: Wanted) -> Table:
+def _text(path: Path, options, known: list[str] | None) -> Table:
     """A csv or tsv file. A first column without a name names the rows, as pandas writes it."""
     lines = read_cells(path)
     start = list(islice(lines, LOOKED_AT))
     if not start:
         raise UsageError(f"{path} is empty")
-    first, header = start[0][1], wanted.header
+    first, header = start[0][1], options.header
     if header is None:
         header = has_header(path, first, [cells for _, cells in start[1:]])
     names = [(header and name) or str(c) for c, name in enumerate(first, 1)]
     nameless = header and first[0] == "" and len(first) > 1
-    chosen = _choose(path, names, wanted, header=header, nameless=nameless)
+    chosen = _choose(path, names, options, known, header=header, nameless=nameless)
     used, label, row_names, unused = chosen
     texts: dict[int | None, list[str]] = {c: [] for c in (label, row_names) if c is not None}
     blocks, places = [], []
@@ -329,15 +315,15 @@ def _check_columns(path, X) -> None:
         raise UsageError(f"{path}: no column is left to embed")
 
 
-def _npy(path: Path, wanted: Wanted) -> Table:
+def _npy(path: Path, options, known: list[str] | None) -> Table:
     """Columns by their number, counted from 1."""
     X = load_npy(path)
-    named = [*wanted.drop, *([] if wanted.label is None else [wanted.label])]
+    named = [*options.drop, *([] if options.label is None else [options.label])]
     for name in named:
         if not name.isdecimal() or not 1 <= int(name) <= X.shape[1]:
             raise UsageError(f"{path} has no column {name!r}; they are numbered 1 to {X.shape[1]}")
     out = [int(name) - 1 for name in named]
-    label = None if wanted.label is None else label_values(X[:, out[-1]])
+    label = None if options.label is None else label_values(X[:, out[-1]])
     return _table(np.delete(X, out, axis=1) if out else X, None, None, label)
 
 
@@ -388,27 +374,27 @@ def npz_label(path: Path, name: str, others: dict, n: int) -> np.ndarray:
     return label_values(others[name])
 
 
-def _npz(path: Path, wanted: Wanted) -> Table:
-    X, others = load_npz(path, wanted.array, "X")
-    if wanted.drop:
+def _npz(path: Path, options, known: list[str] | None) -> Table:
+    X, others = load_npz(path, options.array, "X")
+    if options.drop:
         raise UsageError("--drop needs a file whose columns have names; an npz file has none")
-    label = None if wanted.label is None else npz_label(path, wanted.label, others, X.shape[0])
+    label = None if options.label is None else npz_label(path, options.label, others, X.shape[0])
     return _table(X, None, None, label)
 
 
 # ------------------------------------------------------------------ parquet and h5ad
 
 
-def _parquet(path: Path, wanted: Wanted) -> Table:
+def _parquet(path: Path, options, known: list[str] | None) -> Table:
     columns, row_names, stored = load_parquet(path)
-    chosen = _choose(path, list(columns), wanted)
+    chosen = _choose(path, list(columns), options, known)
     taken = [list(columns)[c] for c in chosen.used]
     text = [name for name in taken if columns[name].dtype.kind not in "fiub"]
     if text:
         raise UsageError(f"{path}: column {text[0]!r} is not numeric{_ways_out(text)}")
-    label = None if wanted.label is None else _stored_label(stored[wanted.label])
-    if wanted.row_names is not None:
-        row_names = _stored_label(stored[wanted.row_names])
+    label = None if options.label is None else _stored_label(stored[options.label])
+    if options.index is not None:
+        row_names = _stored_label(stored[options.index])
     for name in taken:
         if columns[name].dtype.kind in "iu" and len(columns[name]):
             _check_exact(path, name, (columns[name].min(), columns[name].max()))
@@ -453,15 +439,15 @@ def open_h5ad(path: Path):
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def _h5ad(path: Path, wanted: Wanted) -> Table:
+def _h5ad(path: Path, options, known: list[str] | None) -> Table:
     adata = open_h5ad(path)
-    if wanted.drop:
+    if options.drop:
         raise UsageError("--drop is for tables; choose genes before writing the h5ad file")
     label = None
-    if wanted.label is not None:
-        if wanted.label not in adata.obs:
-            raise UsageError(f"{path} has no obs {wanted.label!r}; it has {listed(adata.obs)}")
-        label = label_values(adata.obs[wanted.label])
+    if options.label is not None:
+        if options.label not in adata.obs:
+            raise UsageError(f"{path} has no obs {options.label!r}; it has {listed(adata.obs)}")
+        label = label_values(adata.obs[options.label])
     name = "X_pca" if "X_pca" in adata.obsm else "X"
     X = adata.obsm["X_pca"] if name == "X_pca" else adata.X
     if X is None:
@@ -475,8 +461,8 @@ def _h5ad(path: Path, wanted: Wanted) -> Table:
             f"{path}: {name} must be a matrix of numbers, got shape {X.shape} of {X.dtype}"
         )
     genes = [str(gene) for gene in adata.var_names] if name == "X" else None
-    if genes is not None and wanted.known is not None:
-        used = in_order_of(wanted.known, path, genes, list(range(len(genes))))
+    if genes is not None and known is not None:
+        used = in_order_of(known, path, genes, list(range(len(genes))))
         X, genes = X[:, used], [genes[c] for c in used]
     return _table(X, genes, adata.obs_names, label, f"{columns_of(X)} of {name}")
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from finsler_ext.cli import main, tables
 from finsler_ext.cli.messages import UsageError
-from finsler_ext.cli.tables import Wanted, colors_of, label_values
+from finsler_ext.cli.options import parser
+from finsler_ext.cli.tables import colors_of, label_values
 from finsler_ext.cli.text import has_header, is_number
 
 ROWS = np.random.default_rng(0).normal(size=(60, 4)).round(3)
@@ -30,7 +31,8 @@ def embed(tmp_path, monkeypatch, capsys):
 
 
 def read_text(path):
-    return tables._text(path, Wanted())
+    options = parser().parse_args(["embed", str(path)])
+    return tables._text(path, options, None)
 
 
 def write(path, rows, *before):
