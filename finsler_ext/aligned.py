@@ -39,8 +39,6 @@ __all__ = ["AlignedFinslerUMAP"]
 
 # A step draws related rows together by at most this share of their distance.
 MOST_DRAWN = 0.5
-
-
 # 1, and rounding.
 MOST_AGREEMENT = 1 + 1e-6
 ALIGNMENT = schema.number("[0, inf)")

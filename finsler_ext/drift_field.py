@@ -236,15 +236,13 @@ def _fitted(design, skew, basis: Basis, places, rng) -> DriftField:
 
 def _ridge(gram, pull, ridge: float, n_free: int) -> np.ndarray:
     """Least squares with a ridge on all but the first ``n_free`` numbers."""
-    found = np.zeros(len(pull))
     if np.isinf(ridge):
-        free = slice(0, n_free)
+        found, free = np.zeros(len(pull)), slice(0, n_free)
         found[free] = np.linalg.lstsq(gram[free, free], pull[free], rcond=None)[0]
         return found
     penalty = np.full(len(pull), ridge * np.trace(gram) / len(pull))
     penalty[:n_free] *= 1e-6  # columns may be equal, on a line for example
-    found[:] = np.linalg.solve(gram + np.diag(penalty + 1e-300), pull)
-    return found
+    return np.linalg.solve(gram + np.diag(penalty + 1e-300), pull)
 
 
 def _share(skew, shown) -> float:

@@ -19,6 +19,7 @@ from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.directed.read import read_anndata
 from finsler_ext.evidence import velocity_evidence
 from finsler_ext.evidence.verdict import ChanceWarning, warn_of_height
+from finsler_ext.neighbors.precomputed import precomputed_neighbors
 from finsler_ext.validation import checked_structure
 
 __all__ = ["tsne", "umap", "velocity"]
@@ -277,22 +278,13 @@ def _stored_neighbors(adata, stored: str):
         raise ValueError(f"uns[{stored!r}] names obsp[{key!r}], which is not there.")
     graph = scipy.sparse.csr_array(checked_structure(adata.obsp[key], f"obsp[{key!r}]"), copy=True)
     graph.sum_duplicates()
-    n, entries = graph.shape[0], graph.tocoo()
-    away = entries.row != entries.col
-    source, target, length = entries.row[away], entries.col[away], entries.data[away]
-    count = np.bincount(source, minlength=n)
-    if count.min(initial=1) < 1:
+    found = precomputed_neighbors(graph, 1 + int(np.diff(graph.indptr).max(initial=0)))
+    count = (found.indices >= 0).sum(axis=1)
+    if count.min(initial=2) < 2:
         raise ValueError(
             f"obsp[{key!r}] has cells without any neighbour. Run sc.pp.neighbors again."
         )
-    order = np.lexsort((target, length, source))
-    source, target, length = source[order], target[order], length[order]
-    place = np.arange(source.size) - (np.cumsum(count) - count)[source] + 1
-    indices = np.full((n, count.max() + 1), -1, dtype=np.int32)
-    distances = np.full(indices.shape, np.inf, dtype=np.float32)
-    indices[:, 0], distances[:, 0] = np.arange(n), 0.0
-    indices[source, place], distances[source, place] = target, length
-    return indices, distances
+    return found.indices[:, : count.max()], found.distances[:, : count.max()]
 
 
 def _store(adata, model, name: str, key_added, copy: bool, parameters: dict, source: str):

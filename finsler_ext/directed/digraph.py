@@ -78,22 +78,14 @@ def is_digraph(D) -> bool:
 def digraph_edges(D, strengths=None) -> Edges:
     """The finite entries of a matrix (the stored ones, if sparse), the diagonal left out."""
     check_square(D.shape)  # compiled code would write beyond its arrays
-    n = D.shape[0]
-    if scipy.sparse.issparse(D):
-        D = scipy.sparse.coo_array(D)
-        source, target = (index.astype(np.int64) for index in D.coords)
-        proper = (source != target) & np.isfinite(D.data)
-        source, target, length = source[proper], target[proper], D.data[proper]
-    else:
-        known = np.isfinite(D)
-        np.fill_diagonal(known, False)
-        source, target = np.nonzero(known)
-        length = D[source, target]
-    length = length.astype(np.float64)
-    order = np.lexsort((target, length, source))
-    source, target, length = source[order], target[order], length[order]
+    stored = _stored(D)
+    source, target = (index.astype(np.int64) for index in stored.coords)
+    length = stored.data.astype(np.float64)
+    proper = np.flatnonzero((source != target) & np.isfinite(length))
+    proper = proper[np.lexsort((target[proper], length[proper], source[proper]))]
+    source, target, length = source[proper], target[proper], length[proper]
     strength = None if strengths is None else np.asarray(strengths[source, target]).ravel()
-    return Edges(source, target, length, n, strength)
+    return Edges(source, target, length, D.shape[0], strength)
 
 
 def with_ways_back(D) -> scipy.sparse.csr_array:
@@ -210,6 +202,7 @@ def new_scales(
 
 
 def _stored(D) -> scipy.sparse.coo_array:
+    """What a sparse matrix stores, or the finite entries of a dense one."""
     if scipy.sparse.issparse(D):
         return scipy.sparse.coo_array(D)
     known = np.nonzero(np.isfinite(D))

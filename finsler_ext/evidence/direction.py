@@ -86,6 +86,17 @@ class MeasuredPairs(NamedTuple):
         n = self.n_points
         return len(self.skew) > COMPLETE * n * (n - 1) / 2 and float(np.ptp(self.spring)) == 0
 
+    @property
+    def matrix(self) -> scipy.sparse.csr_array:
+        """The springs, both ways."""
+        n = self.n_points
+        once = scipy.sparse.csr_array((self.spring, (self.source, self.target)), shape=(n, n))
+        return scipy.sparse.csr_array(once + once.T)
+
+    def groups(self) -> tuple[int, np.ndarray]:
+        """How many groups of points the pairs connect, and the group of each point."""
+        return connected_components(self.matrix, directed=False)
+
     def part(self, chosen) -> MeasuredPairs:
         source, target, skew, spring = (part[chosen] for part in self[:4])
         return MeasuredPairs(source, target, skew, spring, self.n_points)
@@ -131,7 +142,8 @@ def direction_findings(
     with one_blas_thread():
         p_value, share, null = _swap_test(pairs, rng)
         reliability, held_out, kept = _halves(pairs, rng)
-    reason = UNTESTABLE if pairs.transitions else FOREST if _is_forest(pairs) else ""
+    is_forest = len(pairs.skew) == pairs.n_points - pairs.groups()[0]
+    reason = UNTESTABLE if pairs.transitions else FOREST if is_forest else ""
     evidence = Evidence(
         DISTANCES,
         float("nan") if reason else p_value,
@@ -274,8 +286,7 @@ def potential_error(pairs: MeasuredPairs) -> HeightError:
     potential = _potentials(pairs, pairs.skew[:, None])[:, 0]
     left = pairs.skew - pairs.spring * (potential[pairs.target] - potential[pairs.source])
     degree = np.bincount(pairs.source, minlength=n) + np.bincount(pairs.target, minlength=n)
-    groups = connected_components(_springs(pairs), directed=False)[0]
-    square = left**2 * (m / max(m - n + groups, 1))
+    square = left**2 * (m / max(m - n + pairs.groups()[0], 1))
     spread = np.sqrt((square + square.mean()) / 2)
     freedom = 2 * degree - 1
     if pairs.complete:  # V⁺ is 1/n: no solve
@@ -320,7 +331,7 @@ def _moments_test(pairs: MeasuredPairs, total: float) -> tuple[float, float, flo
     each = np.bincount(source, square, n) + np.bincount(target, square, n)
     mean = float(each.sum())
     # 2 Σ_ij cov_ij² less what a random sign has not: its own square does not vary
-    variance = 2.0 * float((each**2).sum()) + (4.0 - 8.0) * float((square**2).sum())
+    variance = 2.0 * float((each**2).sum()) - 4.0 * float((square**2).sum())
     freedom = 2.0 * mean**2 / max(variance, 1e-300)
     found = float((surplus**2).sum())
     return float(chi2.sf(found * freedom / mean, freedom)), found / n / total, mean / n / total
@@ -343,7 +354,7 @@ def _halves(pairs: MeasuredPairs, rng):
         first = rng.permutation(len(pairs.skew)) < len(pairs.skew) // 2
         halves = pairs.part(first), pairs.part(~first)
         levels = [_potentials(half, half.skew[:, None])[:, 0] for half in halves]
-        groups = [connected_components(_springs(half), directed=False)[1] for half in halves]
+        groups = [half.groups()[1] for half in halves]
         common = np.logical_and(*(np.bincount(g, minlength=g.max() + 1)[g] > 1 for g in groups))
         if common.sum() > 2:
             far.append(_correlation(*(level[common] for level in levels)))
@@ -361,10 +372,6 @@ def _halves(pairs: MeasuredPairs, rng):
     reliability = Reliability(*found)
     there, here = np.concatenate(held), np.concatenate(made)
     return reliability, compare_skew(there, here, 1.0), HeldOutPairs.some_of(there, here)
-
-
-def _is_forest(pairs: MeasuredPairs) -> bool:
-    return len(pairs.skew) == pairs.n_points - connected_components(_springs(pairs), False)[0]
 
 
 def _correlation(x, y, centred: bool = True) -> float:
@@ -388,12 +395,6 @@ def _cyclic_share(pairs: MeasuredPairs) -> float:
     return float(square[part[high] == part[low]].sum() / square.sum())
 
 
-def _springs(pairs: MeasuredPairs) -> scipy.sparse.csr_array:
-    n = pairs.n_points
-    once = scipy.sparse.csr_array((pairs.spring, (pairs.source, pairs.target)), shape=(n, n))
-    return scipy.sparse.csr_array(once + once.T)
-
-
 def _surplus(pairs: MeasuredPairs, skews: np.ndarray) -> np.ndarray:
     """Σ f at the targets less that at the sources, a column for each column of skews."""
     m, n = len(pairs.skew), pairs.n_points
@@ -410,13 +411,12 @@ def _explained(pairs: MeasuredPairs, skews: np.ndarray) -> np.ndarray:
 
 def _potentials(pairs: MeasuredPairs, skews: np.ndarray) -> np.ndarray:
     """One potential per column of skews, each component of the pairs with zero mean."""
-    found = _solved(pairs, _surplus(pairs, skews))
-    return centred_parts(found, connected_components(_springs(pairs), directed=False)[1])
+    return centred_parts(_solved(pairs, _surplus(pairs, skews)), pairs.groups()[1])
 
 
 def _solved(pairs: MeasuredPairs, surplus: np.ndarray) -> np.ndarray:
     """V⁺ applied to every column: by its factors, or by conjugate gradients for all together."""
-    springs = _springs(pairs)
+    springs = pairs.matrix
     solve = narrow_solver(springs, LARGEST_FACTOR)
     if solve is not None:  # on paths and chains, conjugate gradients stall
         return solve(surplus)
@@ -427,7 +427,7 @@ def _solved(pairs: MeasuredPairs, surplus: np.ndarray) -> np.ndarray:
 
 
 def _means_around(pairs: MeasuredPairs, levels: np.ndarray) -> np.ndarray:
-    springs = _springs(pairs)
+    springs = pairs.matrix
     degree = np.asarray(springs.sum(axis=1)).ravel()[:, None]
     return (springs @ levels) / np.where(degree > 0, degree, 1.0)
 
