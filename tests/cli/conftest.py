@@ -1,4 +1,5 @@
 import csv
+from functools import partial
 
 import numpy as np
 import pytest
@@ -99,12 +100,19 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def embed(folder, monkeypatch, capsys):
-    """Run the command in this process and return what it printed."""
-    monkeypatch.chdir(folder)
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder; returns what it printed."""
+    monkeypatch.chdir(tmp_path)
 
-    def run(*arguments):
-        assert main(["embed", *arguments]) == 0, capsys.readouterr().err
+    def command(*arguments, code=0):
+        assert main(list(arguments)) == code, capsys.readouterr().err
         return capsys.readouterr()
 
-    return run
+    return command
+
+
+@pytest.fixture
+def embed(folder, run, monkeypatch):
+    """Run the command among the files of ``folder``."""
+    monkeypatch.chdir(folder)
+    return partial(run, "embed")

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +23,9 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "directed.md").read_text
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run the command in an empty folder; returns what it printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def embed(*arguments, code=0):
-        assert main(["embed", *arguments]) == code, capsys.readouterr().err
-        return capsys.readouterr()
-
-    return embed
+def run(run):
+    """Run ``embed`` in an empty folder; returns what it printed."""
+    return partial(run, "embed")
 
 
 def write(name, rows, header=None, delimiter=","):

@@ -10,21 +10,8 @@ import pandas as pd
 import pytest
 
 from finsler_ext import FinslerMDS
-from finsler_ext.cli import main
 
 X = np.random.default_rng(0).normal(size=(30, 3))
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in an empty folder; returns what it printed."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments, code=0):
-        assert main(list(arguments)) == code, capsys.readouterr().err
-        return capsys.readouterr()
-
-    return command
 
 
 def directed(n=6):

@@ -18,16 +18,14 @@ ROWS = np.random.default_rng(0).normal(size=(60, 4)).round(3)
 
 
 @pytest.fixture
-def embed(tmp_path, monkeypatch, capsys):
-    """Run the command in this process and return what it printed."""
-    monkeypatch.chdir(tmp_path)
+def embed(run):
+    """Run the command in an empty folder and return what it printed."""
 
-    def run(*arguments, code=0):
-        assert main(["embed", *arguments]) == code
-        printed = capsys.readouterr()
-        return printed.out if code == 0 else printed.err
+    def embedded(*arguments, code=0):
+        printed = run("embed", *arguments, code=code)
+        return printed.err if code else printed.out
 
-    return run
+    return embedded
 
 
 def read_text(path):
