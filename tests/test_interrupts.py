@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ENV = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+from tests.cli.commands import ENV, run
+
 # Fits of each kind, then fits and transforms that are interrupted after random delays.
 SCRIPT = """
 import os, random, signal, sys, threading, time, warnings
@@ -80,14 +80,7 @@ for given in sys.argv[3:]:
     ],
 )
 def test_an_interrupted_fit_leaves_the_model(fits, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "0", "6", *fits],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=ENV,
-    )
+    done = run([sys.executable, "-c", SCRIPT, "0", "6", *fits], tmp_path, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     counts = [int(count) for count in done.stdout.split()]
     assert len(counts) == len(fits)
@@ -119,14 +112,7 @@ for work in (lambda: FinslerUMAP(**short).fit(X), lambda: model.transform(X[:2] 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_is_told_why(tmp_path):
     """It would be ended by OpenMP, with −SIGTERM; other layers of numba's stand a fork."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORK],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=ENV,
-    )
+    done = run([sys.executable, "-c", FORK], tmp_path, text=True)
     assert done.stderr == ""
     assert set(done.stdout.split()) <= {"7", "0"}
 

@@ -1,8 +1,6 @@
 """The default of `finsler_ext.scanpy.velocity`, on simulated cells whose times are known."""
 
 import itertools
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,9 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import finsler_ext.scanpy as fsc
-
-sys.path.insert(0, str(Path(__file__).parent))
-from velocities import SHAPES, developing_cells, velocity_graph
+from tests.velocities import SHAPES, developing_cells, velocity_graph
 
 
 def fall(shape, n, seed, noise, crowding=1.0, **parameters):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+ENV = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 WITHOUT = (
     "import sys\n"
     "for name in {missing!r}: sys.modules[name] = None\n"
@@ -14,17 +15,17 @@ WITHOUT = (
 )
 
 
+def run(arguments, folder, **how):
+    """What a process prints, and its code."""
+    return subprocess.run(
+        arguments, cwd=folder, capture_output=True, timeout=300, env=ENV, check=False, **how
+    )
+
+
 def command(arguments, folder, without=()):
     """Run the command as a user does; with packages hidden that the user may not have."""
     start = ["-m", "finsler_ext"] if not without else ["-c", WITHOUT.format(missing=without)]
-    return subprocess.run(
-        [sys.executable, *start, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
+    return run([sys.executable, *start, *arguments], folder, text=True)
 
 
 def table(path):

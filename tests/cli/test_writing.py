@@ -4,7 +4,6 @@ import csv
 import os
 import resource
 import stat
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from finsler_ext._files import encodable, replaced
 from finsler_ext.cli import main
 from finsler_ext.cli.output import save_figure, write_output
+from tests.cli.commands import run
 
 ROWS = np.random.default_rng(0).normal(size=(60, 4)).round(3)
 Y = np.random.default_rng(1).normal(size=(2000, 3))
@@ -129,17 +129,6 @@ def test_halves_of_characters_do_not_stop_a_table(folder):
     write_output(Path("a.csv"), Y[:2], names, np.array(names, dtype=object), "k")
     assert "a�,a�" in Path("a.csv").read_text(encoding="utf-8")
     assert encodable("😀 é") == "😀 é"
-
-
-def run(arguments, folder, **kwds):
-    return subprocess.run(
-        arguments,
-        cwd=folder,
-        capture_output=True,
-        timeout=300,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        **kwds,
-    )
 
 
 def test_a_reader_that_leaves_is_no_error(folder):

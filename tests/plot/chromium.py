@@ -10,8 +10,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATH = next((found for found in map(shutil.which, NAMES) if found), None)
+needs_browser = pytest.mark.skipif(
+    PATH is None,
+    reason="there is no Chromium to open the page in (Debian: apt install chromium)",
+)
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--mute-audio"]
 # plotly draws with WebGL; here in software
 OPTIONS += ["--enable-unsafe-swiftshader", "--remote-debugging-pipe"]

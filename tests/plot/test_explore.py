@@ -4,22 +4,16 @@ import base64
 import json
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from finsler_ext.plot import explore
-
-sys.path.insert(0, str(Path(__file__).parent))
-import chromium
+from tests.plot import chromium
+from tests.plot.chromium import needs_browser
 
 pytest.importorskip("plotly")
-needs_browser = pytest.mark.skipif(
-    chromium.PATH is None,
-    reason="there is no Chromium to open the page in (Debian: apt install chromium)",
-)
 SIZE, SMALL = (1100, 700), (420, 720)
 # where a row is drawn, in pixels of the window
 AT = """(i => {

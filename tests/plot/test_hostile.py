@@ -1,22 +1,16 @@
 """Labels, names and titles that try to run as code, in the page, its csv and the file itself."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from finsler_ext.plot import explore
-
-sys.path.insert(0, str(Path(__file__).parent))
-import chromium
+from tests.plot import chromium
+from tests.plot.chromium import needs_browser
 
 pytest.importorskip("plotly")
-needs_browser = pytest.mark.skipif(
-    chromium.PATH is None,
-    reason="there is no Chromium to open the page in (Debian: apt install chromium)",
-)
 RUN = "window.ran=1"
 HOSTILE = [
     f"<script>{RUN}</script>",
