@@ -374,15 +374,10 @@ def is_symmetric(matrix, rtol: float = SYMMETRY_ROUNDING) -> bool:
     blocks = list(row_blocks(matrix.shape[0]))  # no second matrix is needed
     largest = (m.max(initial=0.0, where=np.isfinite(m)) for m in (matrix[rows] for rows in blocks))
     allowed = rtol * float(max(largest, default=0.0))
-    for rows in blocks:
-        there, back = matrix[rows], matrix[:, rows].T
-        if rtol == 0.0:
-            same = np.array_equal(there, back, equal_nan=True)
-        else:
-            same = np.allclose(there, back, rtol=0.0, atol=allowed, equal_nan=True)
-        if not same:
-            return False
-    return True
+    return all(
+        np.allclose(matrix[rows], matrix[:, rows].T, rtol=0.0, atol=allowed, equal_nan=True)
+        for rows in blocks
+    )
 
 
 def _is_symmetric_sparse(matrix, rtol: float) -> bool:

@@ -85,13 +85,10 @@ class Range(NamedTuple):
         return f" in {'(['[self.with_low]}{self.low}, {self.high}{')]'[self.with_high]}"
 
     def holds(self, lowest, highest, scope: Scope) -> bool:
-        low, high = (self._end(end, scope) for end in (self.low, self.high))
+        sizes = scope.sizes
+        low, high = (sizes[e] if e in sizes else float(e) for e in (self.low, self.high))
         above = lowest > low or (self.with_low and lowest == low)
         return bool(above and (highest < high or (self.with_high and highest == high)))
-
-    @staticmethod
-    def _end(end: str, scope: Scope) -> float:
-        return scope.sizes[end] if end in scope.sizes else float(end)
 
 
 ANY_NUMBER = "(-inf, inf)"

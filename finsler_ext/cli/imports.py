@@ -159,7 +159,7 @@ def _inner(name: str) -> str:
 # ------------------------------------------------------------------ pictures
 
 
-def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
+def draw_landscape(landscape: Landscape, ax):
     """Side view: the long axis of the map across, the height up."""
     from matplotlib.collections import LineCollection
 
@@ -174,10 +174,7 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     # those that rise most stand out, because short rises mean little
     few = np.arange(len(upward)) < PRINTED
     pale = float(np.clip(40.0 / max(len(upward), 1), 0.06, 0.6))
-    stroke: dict[str, Any] = {
-        "linewidths": np.where(few, 1.3, 0.8),
-        "alpha": np.where(few, 0.9, pale),
-    }
+    stroke: Any = {"linewidths": np.where(few, 1.3, 0.8), "alpha": np.where(few, 0.9, pale)}
     ax.add_collection(LineCollection(places[upward], colors=UP, zorder=2, **stroke))
     look = {"c": landscape.height, "cmap": "viridis", "linewidths": 0, "zorder": 3}
     ax.scatter(*places.T, s=2 * marker_size(n), **look)
@@ -189,7 +186,7 @@ def draw_landscape(landscape: Landscape, ax, names: int = LANDMARKS):
     degree = np.asarray(graph.sum(axis=0) + graph.sum(axis=1)).ravel()
     rest = np.argsort(-degree, kind="stable")
     first = np.concatenate([upward[:NAMED].ravel(), order[:3], order[-3:], rest]).tolist()
-    wanted = list(dict.fromkeys(first))[: n if n <= MOST_NAMES else names]
+    wanted = list(dict.fromkeys(first))[: n if n <= MOST_NAMES else LANDMARKS]
     _write_names(ax, places, landscape.imports.names, wanted, clear=places[ends])
     share = len(upward) / graph.nnz
     title = f"{n} modules, {graph.nnz} imports; {len(upward)} ({share:.1%}) lead up, in red"

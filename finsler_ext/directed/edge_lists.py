@@ -60,12 +60,10 @@ def find_ends(columns, source=None, target=None) -> tuple[Hashable, Hashable] | 
 
     Two columns that could both be the source are an error.
     """
-    columns = list(columns)
-    for role, given in (("source", source), ("target", target)):
+    columns, found = list(columns), []
+    for role, given, words in (("source", source, SOURCES), ("target", target, TARGETS)):
         if given is not None and given not in columns:
             raise ValueError(f"{role}={given!r} is not a column; there are {_quoted(columns)}.")
-    found = []
-    for role, given, words in (("source", source, SOURCES), ("target", target, TARGETS)):
         fitting = [given] if given is not None else [c for c in columns if _words(c) in words]
         if len(fitting) > 1:
             raise ValueError(

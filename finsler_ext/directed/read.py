@@ -54,12 +54,7 @@ class MatrixInput(NamedTuple):
 
 
 def read_directed(
-    data,
-    *,
-    source=None,
-    target=None,
-    weight=None,
-    values: str | None = None,
+    data, *, source=None, target=None, weight=None, values: str | None = None
 ) -> DirectedData:
     """Directed distances and names of the points, from whatever holds them.
 
@@ -489,11 +484,9 @@ def read_anndata(adata, transitions=None) -> tuple[DirectedData, str]:
 def read_transitions(adata, transitions):
     """A sparse matrix of transition probabilities, and where it is from."""
     if transitions is None:
-        if "T_fwd" in adata.obsp:
-            transitions = "T_fwd"
-        else:
-            cosines = _velocity_graph(adata)
-            return _softmax(cosines), "velocity_graph"
+        if "T_fwd" not in adata.obsp:
+            return _softmax(_velocity_graph(adata)), "velocity_graph"
+        transitions = "T_fwd"
     name = "given"
     if isinstance(transitions, str):
         name = transitions

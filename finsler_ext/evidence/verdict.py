@@ -253,10 +253,7 @@ def warn_of_height(
     """
     asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
     if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
-        warn(
-            f"The asymmetry of the data is {evidence.verdict}.",
-            ChanceWarning,
-        )
+        warn(f"The asymmetry of the data is {evidence.verdict}.", ChanceWarning)
     elif evidence.mostly_cyclic:
         null = evidence.gradient_share_null
         beside = f", and {null:.0%} of a random one" if np.isfinite(null) else ""
