@@ -219,7 +219,7 @@ def _text(path: Path, options, known: list[str] | None) -> Table:
     nameless = header and first[0] == "" and len(first) > 1
     chosen = _choose(path, names, options, known, header=header, nameless=nameless)
     used, label, row_names, unused = chosen
-    texts: dict[int | None, list[str]] = {c: [] for c in (label, row_names) if c is not None}
+    texts: dict[Any, list[str]] = {c: [] for c in (label, row_names) if c is not None}
     blocks, places = [], []
     rows = chain(start[1:] if header else start, lines)
     while chunk := list(islice(rows, CHUNK)):
