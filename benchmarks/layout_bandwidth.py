@@ -40,7 +40,8 @@ from numba import njit
 from scipy.spatial import KDTree
 
 from finsler_ext._threads import RowPool
-from finsler_ext.umap.kernels import N_STEPS, LossShape, UmapDescent, schedule
+from finsler_ext.umap.kernels import N_STEPS, LossShape, schedule
+from finsler_ext.umap.layout import UmapDescent
 
 __all__ = ["Traffic", "limit_seconds", "nearest_graph", "traffic"]
 

@@ -23,9 +23,9 @@ from finsler_ext.height.acts import HELD, lay_out
 from finsler_ext.height.start import initial_positions
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.scales import umap_scales
-from finsler_ext.umap.kernels import FORCE_LIMIT, LossShape, UmapDescent
-from finsler_ext.umap.layout import UmapActs
-from finsler_ext.umap.memberships import directed_memberships
+from finsler_ext.umap.graph import directed_memberships
+from finsler_ext.umap.kernels import FORCE_LIMIT, LossShape
+from finsler_ext.umap.layout import UmapActs, UmapDescent
 
 OMEGA, EPOCHS, NEGATIVES = 0.5, 500, 5
 A, B = find_ab_params(1.0, 0.1)

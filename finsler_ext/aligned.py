@@ -26,13 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 from finsler_ext import schema
 from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.height.acts import EUCLIDEAN, height_mode, lay_out
-from finsler_ext.height.pins import follow_pins
-from finsler_ext.height.start import initial_positions
+from finsler_ext.height.start import follow_pins, initial_positions
 from finsler_ext.io.models import SaveMixin
 from finsler_ext.umap.estimator import FinslerUMAP
 from finsler_ext.umap.graph import isolated
-from finsler_ext.umap.kernels import UmapDescent
-from finsler_ext.umap.layout import UmapActs, epochs_of, make_descent
+from finsler_ext.umap.layout import UmapActs, UmapDescent, epochs_of, make_descent
 from finsler_ext.umap.parameters import PARAMETERS
 
 __all__ = ["AlignedFinslerUMAP"]
@@ -433,7 +431,7 @@ def _stacked(relations, stages: list[Stage]) -> scipy.sparse.csr_array:
 class SeriesDescent(UmapDescent):
     """Descents of several graphs in step, with related rows drawn together after every epoch.
 
-    It stands for a `finsler_ext.umap.kernels.UmapDescent` of all rows; the first few stages may
+    It stands for a `finsler_ext.umap.layout.UmapDescent` of all rows; the first few stages may
     be fixed.
     """
 

@@ -36,7 +36,7 @@ from finsler_ext.evidence.direction import (
     potential_error,
     untestable,
 )
-from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, warn_of_height
+from finsler_ext.evidence.verdict import Evidence, HeightError, warn_of_height
 from finsler_ext.geometry import Space, find_space
 from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.drift import DriftChoice, choose_drift
@@ -101,31 +101,22 @@ class FinslerEstimator:
     _lay_out: Callable[[Any, Any], Any]
     _score: Callable[[Any, Any], None]
     """Sets the attributes that judge the layout."""
-    omega_norm: Any
     n_components: Any
     output: Any = ALL
     ridge: Any
     space: Any
     verbose: Any
-    asymmetry_: Asymmetry
-    potential_: np.ndarray
-    potential_component_: np.ndarray
     embedding_: Any
-    omega_norm_: Any
     local_scale_: Any
+    omega_norm_: Any
     skew_fidelity_: SkewFidelity
     evidence_: Evidence
     _height_error: Any
-    _held_out_pairs: HeldOutPairs | None
     _unique_inverse_: np.ndarray
-    density_height_: float
-    drift_choice_: Any
-    _fitted_names: frozenset[str]
     # What each parameter may be.
     _parameters: dict[str, Field]
     # Those that `transform` reads as they are; of all others it uses what the fit used.
     _free_after_fit: frozenset[str] = frozenset({"n_jobs", "output", "verbose"})
-    _fitted_params: dict[str, Any]
     # Whether a first fit keeps what was reached when Ctrl-C stops it, as openTSNE does.
     _keeps_interrupted = False
 
@@ -145,9 +136,7 @@ class FinslerEstimator:
         try:
             with plain_interrupt():
                 draft._run(draft._validate(X, **given))
-        except Exception:
-            raise
-        except BaseException:
+        except KeyboardInterrupt:
             if self._keeps_interrupted and not hasattr(self, "embedding_"):
                 vars(self).update(vars(draft))
             raise
@@ -224,15 +213,8 @@ class FinslerEstimator:
     ) -> None:
         """Set ``skew_fidelity_`` and ``density_height_``, and say how far to trust the height.
 
-        Parameters
-        ----------
-        words : str
-            What to say first, if verbose.
-        symmetric : bool
-            Whether affinities are symmetric, so that no height is expected.
-        directed : bool, optional
-            Whether the data asks for a height, however small the drift; by default if it is of
-            directed distances.
+        Of ``symmetric`` affinities none is expected; ``directed`` data asks for one, however small
+        the drift, by default directed distances. ``words`` come first, if verbose.
         """
         graph = getattr(self, "graph_", None)
         if graph is None or graph.nnz > 0:
@@ -294,8 +276,7 @@ class FinslerEstimator:
     ) -> float:
         """omega_norm="auto" of a neighbour graph; sets ``drift_choice_`` and ``omega_norm_``.
 
-        ``before()`` is the layout before the drift acts; ``embed`` and ``neighbors`` are as in
-        `finsler_ext.height.drift.choose_drift`.
+        ``before()`` is the layout before the drift acts; see `choose_drift` for the others.
         """
 
         def tried(omega_norm):
@@ -328,13 +309,8 @@ class FinslerEstimator:
 def find_evidence(kind: str, measured):
     """Evidence, the error of the potential or the pairs to make it of, and pairs held out.
 
-    Parameters
-    ----------
-    kind : str
-        That of the `Asymmetry`.
-    measured : tuple, DirectedData or str
-        Indices and distances of the neighbours of each point, itself left out; or directed data
-        as it was measured; or why neither is known.
+    ``kind`` is that of the `Asymmetry`. ``measured`` are indices and distances of the neighbours of
+    each point, itself left out; directed data as it was measured; or why neither is known.
     """
     if kind in (NONE, SCALE):
         return Evidence(kind), None, None

@@ -139,18 +139,35 @@ def relative_scale(given, density_scale: np.ndarray, *, among=None) -> np.ndarra
     The scale used is σ̄ · s_i / gmean(s) with σ̄ the geometric mean of the density scales. For
     new points, ``among`` holds the s of the training points, and gmean is taken over those.
     """
-    given = np.asarray(given, dtype=np.float64)
-    if among is None and given.shape != density_scale.shape:
-        raise ValueError(
-            f"local_scale must have one entry per row of X, shape {density_scale.shape}; "
-            f"got shape {given.shape}."
-        )
-    if not np.all(np.isfinite(given)) or np.any(given <= 0):
-        raise ValueError("local_scale must be positive and finite for every point.")
+    given = _checked_scale(given, len(density_scale) if among is None else None)
     reference = given if among is None else np.asarray(among, dtype=np.float64)
     level = np.exp(np.log(density_scale[density_scale > 0]).mean())
     level /= np.exp(np.log(reference).mean())
     return _floored(level * given, level * reference).astype(density_scale.dtype)
+
+
+def checked_new_scale(local_scale, n_rows: int, *, fitted: bool) -> np.ndarray:
+    """The scale of new points, which they need if the model was ``fitted`` with one."""
+    if not fitted:
+        raise ValueError("local_scale: the model was fitted without one.")
+    if local_scale is None:
+        raise ValueError(
+            "local_scale: the model was fitted with a scale per point, and new points need one, "
+            "too. Pass transform(X, local_scale=s) with one positive entry per row of X."
+        )
+    return _checked_scale(local_scale, n_rows)
+
+
+def _checked_scale(local_scale, n_rows: int | None) -> np.ndarray:
+    scale = np.asarray(local_scale, dtype=np.float64)
+    if n_rows is not None and scale.shape != (n_rows,):
+        raise ValueError(
+            f"local_scale must have one entry per row of X, shape ({n_rows},); got shape "
+            f"{scale.shape}."
+        )
+    if not np.all(np.isfinite(scale)) or np.any(scale <= 0):
+        raise ValueError("local_scale must be positive and finite for every point.")
+    return scale
 
 
 def _floored(scale: np.ndarray, reference: np.ndarray | None = None) -> np.ndarray:
@@ -239,18 +256,9 @@ def _fit(start, stop, distances, perplexity, overall, scale):
         scale[i] = max(np.sqrt(0.5 / beta), floor) if beta > 0.0 else overall
 
 
-# The scale of each source for directed distances: a unit of length, relative to all points.
-#
-#     "mean"        mean distance to the neighbours
-#     "kth"         distance to the furthest of them
-#     "umap"        UMAP's σ: Σ_j exp(−max(0, d_ij − ρ_i)/σ_i) = log2(k + 1)
-#     "perplexity"  t-SNE's σ: the entropy of exp(−d_ij²/2σ_i²) is that of k/3 equal neighbours
-#     "none"        1: plain distances
-#     an array      any positive feature, asymmetry then comes from it instead of from density
-#
-# All are divided by their geometric mean, so that directed distances stay in the units of the
-# data.
-
+# The scale of each source for directed distances: mean distance to the neighbours, 1, distance to
+# the furthest, UMAP's σ, t-SNE's σ at the perplexity k/3, or any positive feature. All are divided
+# by their geometric mean, so that directed distances stay in the units of the data.
 SCALES = ("mean", "none", "kth", "umap", "perplexity")
 
 

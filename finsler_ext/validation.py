@@ -7,7 +7,7 @@ put right is, everything else is refused with the way out.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import scipy.sparse
@@ -36,6 +36,16 @@ DIAGONAL_ROUNDING = 1e-6
 LARGEST_INTEGER = 2**53
 
 
+def check_start_shape(name: str, shape, n: int, n_components: int) -> None:
+    """Refuse a start that is neither a map of n rows nor map and height."""
+    m = n_components
+    if len(shape) != 2 or shape[0] != n or shape[1] not in (m - 1, m):
+        raise ValueError(
+            f"{name}: an array must have {n} rows and n_components − 1 = {m - 1} columns (the map) "
+            f"or {m} (map and height), got shape {tuple(shape)}."
+        )
+
+
 def check_start(name: str, start) -> None:
     """Refuse positions to start from that compiled code cannot move."""
     start = np.asarray(start, dtype=np.float64)
@@ -57,6 +67,28 @@ def check_diagonal(D) -> None:
         raise ValueError(
             "metric='precomputed': the distance from a point to itself must be 0; set the "
             "diagonal of the matrix to 0."
+        )
+
+
+def refuse_one_way() -> NoReturn:
+    """Refuse new points of one direction for a model of directed distances."""
+    raise ValueError(
+        "incoming: the model was fitted to directed distances, and new points need both "
+        "directions. Pass transform(D, incoming=E) with D[i, j] the distance from new point i to "
+        "training point j and E[i, j] the distance from j to i, nan where it is not known."
+    )
+
+
+def refuse_placeless(outgoing, incoming) -> None:
+    """Refuse new points without a finite distance, by their matrices of directed distances."""
+    known = np.zeros(outgoing.shape[0], dtype=np.bool_)
+    for D in (outgoing, incoming):
+        sparse = scipy.sparse.issparse(D)
+        known |= np.diff(scipy.sparse.csr_array(D).indptr) > 0 if sparse else np.isfinite(D).any(1)
+    if not known.all():
+        raise ValueError(
+            f"New point {int(np.argmin(known))} has no known distance to place it by. Leave out "
+            "the rows of such points."
         )
 
 
@@ -192,8 +224,13 @@ def as_stored(X, like, *, pairs: bool = False):
     if scipy.sparse.issparse(like):
         known = np.nonzero(np.isfinite(X) if pairs else X)
         return scipy.sparse.csr_matrix((X[known], known), shape=X.shape)
-    entries = X.tocoo()
-    dense = np.full(X.shape, np.inf if pairs else 0, X.dtype)
+    return as_dense(X, np.inf if pairs else 0, X.dtype)
+
+
+def as_dense(X, missing: float, dtype=np.float64) -> np.ndarray:
+    """A sparse matrix as an array, with ``missing`` where it stores nothing."""
+    entries = scipy.sparse.coo_array(X)
+    dense = np.full(X.shape, missing, dtype)
     dense[entries.coords] = entries.data
     return dense
 
@@ -219,10 +256,9 @@ class AsFitted(NamedTuple):
     @classmethod
     def of(cls, X, metric) -> AsFitted:
         """What brings X into the range of float32 without changing ``metric`` between rows."""
-        named = isinstance(metric, str)
-        offset = large_offset(X) if named and metric in LENGTHS else None
-        if not named or (metric not in LENGTHS | UNITLESS and metric != "precomputed"):
+        if not isinstance(metric, str) or metric not in LENGTHS | UNITLESS | {"precomputed"}:
             return cls()
+        offset = large_offset(X) if metric in LENGTHS else None
         values = X.data if scipy.sparse.issparse(X) else X
         if offset is not None:
             values = values - offset

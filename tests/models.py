@@ -11,13 +11,8 @@ import scipy.sparse
 from finsler_ext import FinslerUMAP
 from finsler_ext.geometry import RANDERS
 from finsler_ext.height.acts import Layout, lay_out
-from finsler_ext.umap.kernels import (
-    N_STEPS,
-    LossShape,
-    UmapDescent,
-    step_kernel,
-)
-from finsler_ext.umap.layout import UmapActs
+from finsler_ext.umap.kernels import N_STEPS, LossShape, step_kernel
+from finsler_ext.umap.layout import UmapActs, UmapDescent
 
 # Fits of a few epochs need not have a height worth reading.
 SMALL_DRIFT_WARNING = "ignore:With omega_norm:UserWarning"

@@ -35,7 +35,7 @@ def test_unknown_names_are_attribute_errors():
 def test_a_second_process_reuses_the_compiled_kernel(tmp_path):
     code = (
         "from finsler_ext.umap.kernels import step_kernel;"
-        "from finsler_ext.umap.kernels import UmapDescent;"
+        "from finsler_ext.umap.layout import UmapDescent;"
         "from finsler_ext.umap.kernels import LossShape;"
         "import numpy as np, scipy.sparse;"
         "graph, shape = scipy.sparse.csr_array(np.eye(3)), LossShape(1.0, 1.0);"

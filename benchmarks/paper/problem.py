@@ -15,8 +15,7 @@ from benchmarks.data import Dataset, load
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.neighbors.geodesics import directed_distances
 from finsler_ext.neighbors.nndescent import approximate_neighbors
-from finsler_ext.neighbors.precomputed import precomputed_neighbors
-from finsler_ext.neighbors.search import DirectedNeighbors
+from finsler_ext.neighbors.search import DirectedNeighbors, precomputed_neighbors
 from finsler_ext.tsne.affinity import DirectedPerplexity
 
 __all__ = ["Problem", "problem_of"]

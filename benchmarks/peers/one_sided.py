@@ -12,7 +12,7 @@ that grows with the crowding around i, and so a height that is not the data's.
 from __future__ import annotations
 
 from finsler_ext.umap.estimator import FinslerUMAP
-from finsler_ext.umap.kernels import UmapDescent
+from finsler_ext.umap.layout import UmapDescent
 
 __all__ = ["OneSidedDescent", "OneSidedFinslerUMAP"]
 

@@ -21,7 +21,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from finsler_ext.directed.data import check_square
-from finsler_ext.neighbors.transform import NewNeighbors
+from finsler_ext.neighbors.search import NewNeighbors
 from finsler_ext.scales import umap_scales
 from finsler_ext.schema import NONE, array, saved, whole
 

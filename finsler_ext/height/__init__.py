@@ -1,1 +1,1 @@
-"""The height of a layout: its two acts, first height, axis, islands and drift."""
+"""The height of a layout: its two acts, start, islands and drift."""

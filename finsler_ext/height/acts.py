@@ -9,7 +9,7 @@ potential  not at all: it stays β φ, and the map settles around it
 held       the less, the larger the drift (`height_share`)
 nested     freely, whatever the drift: one more map column
 free       has one act: all columns descend together, the drift acts from the first step, and at
-           the end its best axis (`finsler_ext.height.axis`) becomes the last one
+           the end its best axis (`best_axis`) becomes the last one
 euclidean  free, and nothing to show: no drift, or affinities that are symmetric
 
 The steps that a map needs to untangle would move the height at random long before the asymmetry
@@ -20,30 +20,22 @@ share it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
-from finsler_ext.height.axis import (
-    Objective,
-    best_axis,
-    canonical_map,
-    drift_start,
-    rotation_onto_last,
-    turned,
-)
 from finsler_ext.height.islands import (
     LOSS_RISE,
     NO_DRIFT,
     Islands,
     edge_lengths,
-    offset_components,
     settle_islands,
     springs_between,
 )
-from finsler_ext.height.pins import follow_pins
+from finsler_ext.height.start import follow_pins
 from finsler_ext.validation import refuse_diverged
 
 POTENTIAL, HELD, NESTED, FREE, EUCLIDEAN = "potential", "held", "nested", "free", "euclidean"
@@ -51,25 +43,29 @@ HEIGHTS = ("auto", POTENTIAL, HELD, NESTED, FREE)
 # "auto" leaves features free unless a map of this many columns remains. A map of one column is a
 # comb (digits in two columns: k-means AMI 0.86 held, 0.92 free).
 MAP_COLUMNS = 2
-# The share s(ω) = 1/(1 + (ω/0.1)³) of a held height. On halves of two mixtures and of breast cancer
-# all columns keep as many neighbours at ω = 0.1 as UMAP's three, and at ω = 0.5 the rank of the
-# height on the other half is 0.91 to 0.94 (a share of 0.2: 0.84 to 0.88).
+# Of the share s(ω) = 1/(1 + (ω/0.1)³) of a held height: at ω = 0.1 all columns keep as many
+# neighbours as UMAP's three, at ω = 0.5 the ranks of heights on two halves of the data agree.
 HALF_DRIFT, STEEPNESS = 0.1, 3.0
-# Of a noisy potential this share is the neighbours' mean where a height starts from it: 0.5 costs
-# the mixtures 0.03 of that rank, 0.25 costs 0.01, and a Gaussian gains 0.01.
+# Of a noisy potential this share is the neighbours' mean where a height starts from it; 0.5 costs
+# three times as much of the rank of heights on the other half.
 SMOOTHED = 0.25
 # β lies between these multiples of the map's median edge over the potential's standard deviation.
 SMALLEST_RISE, LARGEST_RISE = 0.01, 10.0
 # Evaluations of the loss in the search for β, and its tolerance in log β.
 MOST_EVALUATIONS, RISE_TOLERANCE = 12, 0.1
+# Evaluations of a quasi-Newton search for the axis: to first order in ω its start is the answer.
+AXIS_EVALUATIONS = 6
+# That search ends where the slope has fallen to this share of what it was.
+SLOPE_SHARE = 1e-2
+# A loss that falls by less than this share has not fallen.
+LOSS_ROUNDING = 1e-9
+
+# The loss and its derivative, by the direction of the drift.
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 def check_height(height, n_components: int, start_columns: int | None, start_name: str) -> None:
-    """Refuse values of ``height`` that do not fit the number of columns or the start.
-
-    ``start_columns`` is the number of columns of a start that was given as an array, under the
-    name ``start_name``.
-    """
+    """Refuse a ``height`` that does not fit the number of columns, or those of a given start."""
     if height not in HEIGHTS:
         raise ValueError(f"height must be one of {HEIGHTS}, got {height!r}.")
     if height in (POTENTIAL, HELD, NESTED) and n_components < 2:
@@ -315,15 +311,6 @@ def _with_height(position, height):
     return np.column_stack([position[:, :-1], height.astype(position.dtype)])
 
 
-def _axis(descent, position, omega_norm) -> np.ndarray:
-    """The rotation that makes the best direction of the drift the last axis."""
-    flow = springs_between(position, descent.graph, descent.pull).flow
-    axis = best_axis(
-        descent.axis_loss(position, omega_norm), position.shape[1], drift_start(position, flow)
-    )
-    return rotation_onto_last(axis)
-
-
 def _of_potential(graph, slope: float, scale: bool) -> Islands:
     """Heights that are the potential compare where it does: a ``scale`` everywhere."""
     n_parts = scipy.sparse.csgraph.connected_components(graph, directed=False)[0]
@@ -351,8 +338,8 @@ def _free_apart(descent, position, omega_norm, potential):
     loss = descent.loss(position, omega_norm)
     if omega_norm == 0:
         return position, loss, NO_DRIFT
-    height, islands = offset_components(
-        position, position[:, -1], descent.graph, descent.pull, potential
+    height, islands = settle_islands(
+        position, position[:, -1], descent.graph, descent.pull, potential, whole=True
     )
     given = descent.pins is not None and np.isfinite(descent.pins[:, -1]).any()
     if given or not islands.settled or islands.n_parts == 1:
@@ -362,3 +349,110 @@ def _free_apart(descent, position, omega_norm, potential):
     if float(after) > float(loss) + LOSS_RISE * abs(float(loss)):
         return position, loss, islands._replace(reason="the parts would collide")
     return apart, after, islands
+
+
+# Where the drift points: the direction u in a finished layout at which its loss is lowest.
+#
+# Only F_ij = d_ij + ω u·(y_j − y_i) depends on u. To first order in ω the loss is L + ω g·u with
+# g = Σ p_ij A(d_ij) (y_j − y_i): moving single points never gets there, because this force is
+# spread over all of them. So u is sought by itself, from −g/‖g‖ and from the last axis.
+
+
+def _axis(descent, position, omega_norm) -> np.ndarray:
+    """The rotation that makes the best direction of the drift the last axis."""
+    flow = springs_between(position, descent.graph, descent.pull).flow
+    # Sums of einsum do not depend on the number of threads, as those of BLAS do.
+    start = np.einsum("n,nc->c", flow, position - position.mean(axis=0, dtype=np.float64))
+    objective = descent.axis_loss(position, omega_norm)
+    return rotation_onto_last(best_axis(objective, position.shape[1], start))
+
+
+def best_axis(objective: Objective, n_components: int, start=None) -> np.ndarray:
+    """The unit vector with the lowest loss found; the last axis if nothing lies below it.
+
+    Only the part of the objective's derivative that is orthogonal to the vector is used.
+    ``start`` is where to start from, beside the last axis; it need not have length 1.
+    """
+    last = np.eye(n_components)[-1]
+    at_last = objective(last)
+    lowest, best = at_last[0], last
+    starts = [(last, at_last)]
+    if start is not None and np.linalg.norm(start) > 0:
+        first = start / np.linalg.norm(start)
+        starts.insert(0, (first, objective(first)))
+    for first, at_first in starts:
+        found, value = _descend(objective, first, at_first)
+        if value < lowest - LOSS_ROUNDING * abs(lowest):
+            lowest, best = value, found
+    return best
+
+
+def _descend(objective: Objective, first: np.ndarray, at_first) -> tuple[np.ndarray, float]:
+    """Quasi-Newton steps on the sphere, in coordinates of the plane that touches it."""
+    value, slope = at_first
+    plane = np.linalg.svd(first[None, :])[2][1:]
+    steepness = float(np.linalg.norm(plane @ slope))
+    if steepness == 0:  # in one dimension, always
+        return first, value
+
+    def local(x):
+        long = first + x @ plane
+        length = np.linalg.norm(long)
+        unit = long / length
+        value, slope = objective(unit)
+        return value / steepness, plane @ (slope - (slope @ unit) * unit) / (length * steepness)
+
+    result = minimize(
+        local,
+        np.zeros(len(plane)),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": AXIS_EVALUATIONS, "gtol": SLOPE_SHARE, "ftol": 0.0},
+    )
+    found = first + result.x @ plane
+    return found / np.linalg.norm(found), float(result.fun) * steepness
+
+
+def rotation_onto_last(axis: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix R with R @ axis = the last axis; a rotation in two or more dimensions.
+
+    It turns in the plane of the two, and leaves what is orthogonal to both where it is.
+    """
+    m = len(axis)
+    last = np.eye(m)[-1]
+    if m == 1:
+        return np.sign(axis)[:, None]
+    cosine = float(axis @ last)
+    side = axis - cosine * last
+    sine = float(np.linalg.norm(side))
+    if sine == 0 and cosine > 0:
+        return np.eye(m)
+    side = side / sine if sine > 0 else np.eye(m)[0]
+    turned = np.outer(side, side) + np.outer(last, last)
+    quarter = np.outer(last, side) - np.outer(side, last)
+    return np.eye(m) + (cosine - 1.0) * turned + sine * quarter
+
+
+def turned(position: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Every row multiplied by an orthogonal matrix, in the dtype of the rows."""
+    if np.array_equal(matrix, np.eye(len(matrix))):
+        return position
+    return np.einsum("nc,dc->nd", position.astype(np.float64), matrix).astype(position.dtype)
+
+
+def canonical_map(position: np.ndarray) -> np.ndarray:
+    """Orthogonal matrix that puts the map on its principal axes and keeps the height.
+
+    Map columns are in the order of their spread, each with its largest entry positive.
+    """
+    m = position.shape[1]
+    frame = np.eye(m)
+    if m == 1 or len(position) < 2:
+        return frame
+    flat = position[:, :-1].astype(np.float64)
+    flat = flat - flat.mean(axis=0)
+    axes = np.linalg.eigh(np.einsum("ni,nj->ij", flat, flat))[1][:, ::-1].T
+    shown = turned(flat, axes)
+    farthest = shown[np.abs(shown).argmax(axis=0), np.arange(m - 1)]
+    frame[:-1, :-1] = axes * np.where(farthest < 0, -1.0, 1.0)[:, None]
+    return frame

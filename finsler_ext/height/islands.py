@@ -25,8 +25,7 @@ from numba import njit
 from finsler_ext._threads import one_blas_thread, row_blocks, run_rows
 from finsler_ext.schema import TEXT, number, saved, whole
 
-# ε, the smallest that settles linked blobs (Kendall τ of their mean heights with their spread 1.00,
-# and 0.71 at 1e-4): a larger one also moves the inside of parts.
+# ε, the smallest that settles linked blobs: a larger one also moves the inside of parts.
 ANCHOR = 1e-3
 TOLERANCE, MAX_ITERATIONS = 1e-3, 3000
 # Edges whose forces are computed at a time.
@@ -122,7 +121,7 @@ def _edge_lengths(indptr, indices, position, length):
 
 @njit(nogil=True, cache=True)
 def _parts(indptr, indices):
-    """The connected part of every node, numbered from 0, in a fraction of scipy's memory."""
+    """The number of connected parts, and that of every node, in a fraction of scipy's memory."""
     part = np.arange(len(indptr) - 1)
     for i in range(len(part)):
         for j in indices[indptr[i] : indptr[i + 1]]:
@@ -146,53 +145,43 @@ def _parts(indptr, indices):
 
 @one_blas_thread()
 def settle_islands(
-    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level, n_threads: int = 1
+    position: np.ndarray,
+    height: np.ndarray,
+    graph,
+    pull: Callable,
+    level,
+    *,
+    whole: bool = False,
+    n_threads: int = 1,
 ) -> tuple[np.ndarray, Islands]:
     """Heights with the law of the inside continued across gaps, and what was done.
 
     ``position`` is where the springs are taken: the map, or all columns. ``level`` is what the
-    height follows, e.g. the log local scale.
+    height follows, e.g. the log local scale. With ``whole``, a connected part moves as a whole and
+    nothing inside changes.
     """
     springs = springs_between(position, graph, pull)
-
-    def between(part, level, height):
-        return _between_parts(springs, np.column_stack([level, height]), n_threads).T
-
-    return _settled(springs, height, level, between)
-
-
-@one_blas_thread()
-def offset_components(
-    position: np.ndarray, height: np.ndarray, graph, pull: Callable, level
-) -> tuple[np.ndarray, Islands]:
-    """As `settle_islands`, but a connected part moves as a whole and nothing inside changes."""
-    springs = springs_between(position, graph, pull)
-
-    def between(part, level, height):
-        mass = np.maximum(np.bincount(part, springs.degree), np.finfo(float).tiny)
-        moments = (np.bincount(part, springs.degree * values) for values in (level, height))
-        return [(moment / mass)[part] for moment in moments]
-
-    return _settled(springs, height, level, between)
-
-
-def _settled(springs: Springs, height, level, between: Callable) -> tuple[np.ndarray, Islands]:
-    """Heights whose part between the islands follows the slope within.
-
-    ``between(part, level, height)`` takes the two apart: what varies between the parts.
-    """
     height = np.asarray(height, dtype=np.float64)
     n_parts, part = _parts(springs.springs.indptr, springs.springs.indices)
     level, reason = _known(level, springs.degree)
     if reason:
         return height, Islands(n_parts, float("nan"), reason)
-    level_between, height_between = between(part, level, height)
-    inside = level - level_between, height - height_between
-    islands = _law(*inside, springs.degree, n_parts)
+    if whole:
+        between = (_part_means(part, springs.degree, values) for values in (level, height))
+    else:
+        between = _between_parts(springs, np.column_stack([level, height]), n_threads).T
+    level_between, height_between = between
+    inside = height - height_between
+    islands = _law(level - level_between, inside, springs.degree, n_parts)
     if not islands.settled:
         return height, islands
-    settled = inside[1] + islands.slope * level_between
+    settled = inside + islands.slope * level_between
     return settled - settled.mean(), islands
+
+
+def _part_means(part, degree, values) -> np.ndarray:
+    mass = np.maximum(np.bincount(part, degree), np.finfo(float).tiny)
+    return (np.bincount(part, degree * values) / mass)[part]
 
 
 def _known(level, degree) -> tuple[np.ndarray, str]:

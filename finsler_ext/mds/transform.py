@@ -24,8 +24,8 @@ from finsler_ext.directed.read import fill_missing
 from finsler_ext.geometry import RANDERS, Space
 from finsler_ext.mds.stress import TINY
 from finsler_ext.neighbors.geodesics import distances_of_new
-from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
-from finsler_ext.validation import as_stored
+from finsler_ext.scales import checked_new_scale
+from finsler_ext.validation import as_stored, refuse_one_way, refuse_placeless
 
 # Gauss–Newton took 5 to 8 on planted distances with 20 % noise; a bound for contradictory ones.
 MAX_STEPS = 200

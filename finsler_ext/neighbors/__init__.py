@@ -1,12 +1,10 @@
 """Neighbour searches behind one protocol, `NeighborIndex`: by name, and the choice among them.
 
-search.py        what every search offers and returns
+search.py        what every search offers and returns; directed distances that are given
 exact.py         all pairs in any metric; those of dense rows by products in `distances.py`
 kmeans_graph.py  large dense data: k-means, then neighbours of neighbours
 nndescent.py     pynndescent
-precomputed.py   directed distances that are given
 geodesics.py     shortest paths over neighbours
-transform.py     neighbours of new points along geodesics, and training points among them
 
 The choice depends on the shape and the metric alone, never on threads or on what the process has
 compiled before: the same data give the same neighbours everywhere. A new search is a class with
@@ -39,13 +37,13 @@ EXACT_SECONDS = 3.0
 def _exact(use: SearchSettings) -> NeighborIndex:
     from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex
 
-    known = use.function is None or (isinstance(use.metric, str) and use.metric in EUCLIDEAN)
+    by_name = use.function is None or use.metric in EUCLIDEAN
     return ExactIndex(
-        use.metric if known else use.function,  # type: ignore[arg-type]
+        use.metric if by_name else use.function,  # type: ignore[arg-type]
         use.metric_kwds if use.function_kwds is None else use.function_kwds,
         symmetric=use.symmetric,
         n_threads=use.n_threads,
-        named=use.metric if isinstance(use.metric, str) else None,
+        named=use.metric,
         dtype=use.dtype,
     )
 

@@ -302,17 +302,8 @@ def pair_distances(A, B, row, column):
     return out
 
 
-# Metrics that are functions of a Euclidean distance between transformed rows.
-#
-# =============  ==============================  ==========
-# metric         rows                            value
-# =============  ==============================  ==========
-# euclidean, l2  x                               d
-# sqeuclidean    x                               d²
-# cosine         x / ‖x‖                         d²/2
-# correlation    the same of x − mean(x)         d²/2
-# hellinger      √(x / Σx)                       d/√2
-# =============  ==============================  ==========
+# Metrics that are functions of a Euclidean distance d between transformed rows: x/‖x‖ for cosines,
+# the same of x − mean(x) for correlations, √(x/Σx) for Hellinger's.
 #
 # As in umap-learn, rows without a direction (zeros, or constants for the correlation) have distance
 # 0 from each other and 1 from all others: they get a direction of their own in one more column.
@@ -330,7 +321,7 @@ class Reduction(NamedTuple):
         return self.transform(new) if _is_finite(new) else None
 
 
-def reduction_of(metric: str | None, X, metric_kwds=None) -> Reduction | None:
+def reduction_of(metric, X, metric_kwds=None) -> Reduction | None:
     """How to find neighbours by Euclidean distances, or None where that is not possible."""
     if metric not in REDUCIBLE or metric_kwds or scipy.sparse.issparse(X) or X.dtype.kind != "f":
         return None
@@ -373,7 +364,7 @@ def _half_square(d):
     return 0.5 * d * d
 
 
-REDUCIBLE: dict[str | None, tuple[Callable, Callable]] = {
+REDUCIBLE: dict[str, tuple[Callable, Callable]] = {
     "euclidean": (np.ascontiguousarray, lambda d: d),
     "l2": (np.ascontiguousarray, lambda d: d),
     "sqeuclidean": (np.ascontiguousarray, lambda d: d * d),

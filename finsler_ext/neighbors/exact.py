@@ -17,17 +17,18 @@ from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from finsler_ext._messages import stage, step
 from finsler_ext._threads import one_blas_thread
 from finsler_ext.neighbors.distances import DenseRows, nearest_rows, reduction_of
-from finsler_ext.neighbors.precomputed import smallest
 from finsler_ext.neighbors.search import (
     DirectedNeighbors,
     NewNeighbors,
+    smallest,
     with_missing,
     with_self_first,
 )
 
 EUCLIDEAN = ("euclidean", "l2")
-# Pairs on which a callable metric is tried for symmetry.
-SYMMETRY_TRIALS = 32
+# Pairs on which a callable metric is tried for symmetry; an asymmetric one is compared on all pairs
+# up to so many rows.
+SYMMETRY_TRIALS, ASYMMETRIC_UP_TO = 32, 20_000
 # Cosines of equal rows are 1 but for rounding.
 NEGATIVE_ROUNDING = 1e-5
 # Rows per block where distances cannot come from products. The same whatever the number of
@@ -40,21 +41,11 @@ MAX_BLOCK = 2**22
 class ExactIndex:
     """A `NeighborIndex` that compares all ordered pairs.
 
-    Parameters
-    ----------
-    metric : str or callable
-        A name known to scikit-learn, or a function of two rows. Numba functions are compiled
-        into the loop; they and plain functions are called as metric(source, target), in both
-        orders, so an asymmetric metric keeps its direction.
-    metric_kwds : dict, optional
-    symmetric : bool
-        False if new rows need distances in both directions.
-    n_threads : int
-    named : str, optional
-        What the user calls the metric. A metric with a name (such as "ll_dirichlet" on negative
-        numbers) must not give NaN for finite rows; a function without one may, and the pair is
-        then missing. Dense rows under a name that `reduction_of` knows are compared by products.
-    dtype : type of the distances
+    ``metric`` is a name known to scikit-learn, or a function metric(source, target) of two rows,
+    called in both orders, so that an asymmetric one keeps its direction; new rows get distances in
+    both directions unless it is ``symmetric``. ``named`` is what the user gave as the metric, if
+    that is something else: dense rows under a name that `reduction_of` knows are compared by
+    products.
     """
 
     name = "exact"
@@ -66,14 +57,14 @@ class ExactIndex:
         *,
         symmetric: bool = True,
         n_threads: int = 1,
-        named: str | None = None,
+        named: str | Callable | None = None,
         dtype=np.float32,
     ):
         self.metric = metric
         self.metric_kwds = dict(metric_kwds or {})
         self.symmetric = symmetric
         self.n_threads = n_threads
-        self.named = metric if isinstance(metric, str) else named
+        self.named = metric if named is None else named
         self.dtype = dtype
 
     def over(self, X) -> ExactIndex:
@@ -97,8 +88,7 @@ class ExactIndex:
 
     def _build_by_blocks(self, X, k: int) -> DirectedNeighbors:
         n = X.shape[0]
-        named = isinstance(self.metric, str) and self.metric in EUCLIDEAN
-        euclidean = named and scipy.sparse.issparse(X)
+        euclidean = self.metric in EUCLIDEAN and scipy.sparse.issparse(X)
         searched = X
         if euclidean:
             X = _used_columns(X)
@@ -107,13 +97,13 @@ class ExactIndex:
 
         def nearest(start: int):
             distances = block_distances(start, min(start + COMPARED_ROWS, n))
-            refuse_negative(distances, self.named or self.metric)
+            refuse_negative(distances, self.named)
             rows = np.arange(distances.shape[0])
             distances[rows, start + rows] = -1.0  # the point itself, before all duplicates
             near = smallest(distances, k)
             values = np.take_along_axis(distances, near, axis=1)
             # nan comes last: too few other neighbours
-            refuse_nan(values, self.named or self.metric, X)
+            refuse_nan(values, self.named, X)
             return near, values
 
         with one_blas_thread(), ThreadPoolExecutor(self.n_threads) as pool:
@@ -139,7 +129,7 @@ class ExactIndex:
                 return distances(start, stop)
             except ZeroDivisionError:
                 raise ValueError(
-                    f"metric={self.named or self.metric!r} divides by zero on some rows, probably "
+                    f"metric={self.named!r} divides by zero on some rows, probably "
                     "on rows of zeros or of equal entries. Leave them out, or choose another "
                     "metric."
                 ) from None
@@ -231,14 +221,8 @@ RECALL_ROWS = 100
 def sampled_recall(exact: ExactIndex, X, distances: np.ndarray) -> float:
     """The share of neighbours no further than the k-th nearest, on evenly spaced rows.
 
-    Parameters
-    ----------
-    exact : ExactIndex
-        In the metric of the search.
-    X : array or CSR matrix of shape (n, features)
-    distances : array of shape (n, k)
-        Distances to the neighbours that were found, those of the rows from themselves included.
-    n_rows : int
+    ``exact`` is in the metric of the search, which found neighbours at ``distances``, itself
+    included.
     """
     n, k = distances.shape
     rows = np.unique(np.linspace(0, n - 1, RECALL_ROWS).astype(np.int64))
@@ -352,6 +336,16 @@ def _sparse_block(
                 s_indices[mine], s_data[mine], t_indices[other], t_data[other], *args
             )
     return out
+
+
+def refuse_large_asymmetric(metric: Callable, X) -> None:
+    if X.shape[0] > ASYMMETRIC_UP_TO:
+        raise ValueError(
+            f"metric: {metric!r} is asymmetric, and approximate neighbour search mixes up "
+            f"directions; all pairs are compared up to {ASYMMETRIC_UP_TO} points, X has "
+            f"{X.shape[0]}. Compute the directed distances (a sparse matrix of the nearest ones "
+            "will do) and pass metric='precomputed'."
+        )
 
 
 def is_asymmetric(metric: Callable, X, metric_kwds=None) -> bool:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numba import njit
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from finsler_ext._threads import row_blocks
 from finsler_ext.neighbors.exact import EUCLIDEAN, block_function, exact_neighbors
-from finsler_ext.neighbors.search import DirectedNeighbors
+from finsler_ext.neighbors.search import DirectedNeighbors, NewNeighbors
 from finsler_ext.scales import SourceScale, scale_of_new, source_scale
 from finsler_ext.schema import array, part, saved, sparse
 
@@ -24,14 +25,11 @@ SHORTEST = 1e-290
 
 def neighbor_graph(neighbors: DirectedNeighbors) -> scipy.sparse.csr_array:
     """Directed distances on the neighbour edges, rows being sources, lengths positive."""
-    indices = neighbors.indices[:, 1:]
-    row, column = np.nonzero(indices >= 0)
-    length = neighbors.distances[:, 1:][row, column].astype(np.float64)
-    positive = length[length > 0]
+    graph = neighbors.matrix().astype(np.float64)
+    positive = graph.data[graph.data > 0]
     least = ZERO_LENGTH * np.median(positive) if positive.size else SHORTEST
-    length = np.maximum(length, least)
-    n = indices.shape[0]
-    return scipy.sparse.coo_array((length, (row, indices[row, column])), shape=(n, n)).tocsr()
+    graph.data = np.maximum(graph.data, least)
+    return graph
 
 
 def geodesic_neighbors(
@@ -195,12 +193,68 @@ def _with_edges(graph, source, target, length):
 
 def shortest_edges(source, target, length, shape) -> scipy.sparse.csr_array:
     """The shortest of all edges between the same two points; zero lengths stay edges."""
+    source, target, length = shortest_pairs(source, target, length)
+    return scipy.sparse.csr_array((length, (source, target)), shape=shape)
+
+
+def shortest_pairs(source, target, length) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every pair of source and target once, sorted, with the shortest of its lengths."""
     order = np.lexsort((length, target, source))
     source, target, length = source[order], target[order], length[order]
     first = np.ones(source.size, dtype=bool)
     first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    kept = length[first], (source[first], target[first])
-    return scipy.sparse.csr_array(kept, shape=shape)
+    return source[first], target[first], length[first]
+
+
+def extended_new_neighbors(
+    found: NewNeighbors, indices: np.ndarray, lengths: np.ndarray, k: int
+) -> NewNeighbors:
+    """The ``k`` nearest along directed paths: one edge, then a geodesic of a training point.
+
+    ``indices`` and ``lengths`` are the geodesic neighbours of the training points, themselves
+    first. The way back leads along a geodesic and then an edge, and is missing where no
+    geodesic that was kept leads to one of the new point's neighbours.
+    """
+    n_new = found.indices.shape[0]
+    out = NewNeighbors(
+        np.full((n_new, k), -1, dtype=np.int64),
+        np.full((n_new, k), np.inf),
+        np.full((n_new, k), np.inf),
+    )
+    lengths = np.asarray(lengths, dtype=np.float64)
+    _extend(*found, indices, lengths, np.full(len(indices), np.inf), *out)
+    return out
+
+
+@njit(cache=True)
+def _extend(near, outgoing, incoming, indices, lengths, shortest, to, there, back):
+    k = to.shape[1]
+    touched = np.empty(near.shape[1] * indices.shape[1], dtype=np.int64)
+    for row in range(near.shape[0]):
+        n_touched = 0
+        for e in range(near.shape[1]):
+            j = near[row, e]
+            if j >= 0:
+                for s in range(indices.shape[1]):
+                    target = indices[j, s]
+                    if target >= 0:
+                        if shortest[target] == np.inf:
+                            touched[n_touched] = target
+                            n_touched += 1
+                        length = outgoing[row, e] + lengths[j, s]
+                        shortest[target] = min(shortest[target], length)
+        reached = np.sort(touched[:n_touched])
+        order = np.argsort(shortest[reached], kind="mergesort")
+        for place in range(min(k, n_touched)):
+            target = reached[order[place]]
+            to[row, place] = target
+            there[row, place] = shortest[target]
+            for s in range(indices.shape[1]):
+                for e in range(near.shape[1]):
+                    if near[row, e] >= 0 and indices[target, s] == near[row, e]:
+                        length = lengths[target, s] + incoming[row, e]
+                        back[row, place] = min(back[row, place], length)
+        shortest[reached] = np.inf
 
 
 # Directed distances between all points, for MDS: ‖x_j − x_i‖/σ_i along the neighbour graph.

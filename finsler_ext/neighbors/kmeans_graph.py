@@ -51,9 +51,8 @@ LINKS = 12
 ROUNDS, REPLACED = 4, 0.005
 # Groups that a new row is compared with, and rounds of neighbours of what it found.
 GROUPS_FOR_NEW, HOPS_FOR_NEW = 16, 2
-# Rows of more columns than this are searched by their principal directions: as many, in steps of
-# DIRECTIONS, as hold a share ENOUGH of the variance of a sample, at most MOST_DIRECTIONS. If these
-# hold less than LEAST_SHARE, whole rows are searched.
+# Rows of more columns are searched by their principal directions: as many, in steps of DIRECTIONS,
+# as hold a share ENOUGH of the variance of a sample, if MOST_DIRECTIONS hold LEAST_SHARE of it.
 WIDE, PCA_ROWS, PROJECTED_ROWS = 128, 4096, 4096
 DIRECTIONS, MOST_DIRECTIONS, ENOUGH, LEAST_SHARE = 16, 96, 0.9, 0.5
 # The same if candidates hold less than this share of the nearest of a few rows.

@@ -1,4 +1,4 @@
-"""What every neighbour search offers and returns.
+"""What every neighbour search offers and returns; neighbours from distances that are given.
 
 Rows are sources: an edge i → j says that j is among the nearest of i. Missing neighbours have
 index −1 and distance inf, so rows may hold fewer neighbours than others.
@@ -10,8 +10,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import scipy.sparse
 
+from finsler_ext._threads import row_blocks
 from finsler_ext.schema import NONE, array, part, saved
+from finsler_ext.validation import as_dense, check_diagonal
+
+# 2⁶⁴ divided by the golden ratio: multiples of it are spread evenly (Knuth).
+ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @saved(
@@ -25,6 +31,17 @@ class DirectedNeighbors(NamedTuple):
     indices: np.ndarray
     distances: np.ndarray
     search_index: Any = None
+
+    def edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sources, targets and distances; no point is its own neighbour here."""
+        source, column = np.nonzero(self.indices[:, 1:] >= 0)
+        return source, self.indices[source, column + 1], self.distances[source, column + 1]
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """The distances, rows being sources."""
+        source, target, distance = self.edges()
+        n = len(self.indices)
+        return scipy.sparse.csr_array((distance, (source, target)), shape=(n, n))
 
 
 class NewNeighbors(NamedTuple):
@@ -111,3 +128,161 @@ class SearchSettings(NamedTuple):
     low_memory: bool = True
     verbose: bool = False
     dtype: type = np.float32
+
+
+def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
+    """The ``n_neighbors`` nearest of every point, itself included, from directed distances.
+
+    A pair is missing where a dense D has inf, and where a sparse one stores nothing.
+    """
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"metric='precomputed' needs a square matrix of directed distances (rows are "
+            f"sources), got shape {D.shape}."
+        )
+    values = D.data if scipy.sparse.issparse(D) else D
+    if np.isnan(values).any():
+        raise ValueError(
+            "metric='precomputed': the distances contain NaN. Mark missing pairs with inf in a "
+            "dense matrix, or leave them out of a sparse one."
+        )
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"metric='precomputed': distances must not be negative, got {values.min()}. "
+            "Affinities or similarities have to be turned into distances first."
+        )
+    check_diagonal(D)
+    n = D.shape[0]
+    if scipy.sparse.issparse(D):
+        source, target, value = _stored(D)
+        others = source != target
+        indices, distances = _nearest_stored(
+            source[others], target[others], value[others], n, n_neighbors - 1
+        )
+        own = np.arange(n)[:, None]
+        return with_self_first(np.hstack([own, indices]), np.hstack([np.zeros((n, 1)), distances]))
+    indices = np.empty((n, n_neighbors), dtype=np.int64)
+    distances = np.empty((n, n_neighbors), dtype=np.float64)
+    for rows in row_blocks(n):
+        block = np.array(D[rows], dtype=np.float64)
+        own = np.arange(len(block))
+        block[own, rows.start + own] = -1.0
+        near = indices[rows] = smallest(block, n_neighbors)
+        distances[rows] = np.take_along_axis(block, near, axis=1)
+    return with_self_first(indices, distances)
+
+
+def _stored(D) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and values of the entries of a sparse matrix, row by row."""
+    D = scipy.sparse.csr_array(D)
+    return np.repeat(np.arange(D.shape[0]), np.diff(D.indptr)), D.indices, D.data
+
+
+def _nearest_stored(row, column, value, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of every row among finite entries; −1 and inf where there are fewer."""
+    known = np.isfinite(value)
+    row, column, value = row[known], column[known], value[known]
+    order = np.lexsort((column, value, row))
+    row, column, value = row[order], column[order], value[order]
+    place = np.arange(row.size) - np.searchsorted(row, np.arange(n))[row]
+    near = place < k
+    row, place = row[near], place[near]
+    indices, distances = np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf)
+    indices[row, place], distances[row, place] = column[near], value[near]
+    return indices, distances
+
+
+def precomputed_new_neighbors(outgoing, incoming, k: int) -> NewNeighbors:
+    """Neighbours from given distances of shape (n_new, n): from new points, and to them."""
+    if scipy.sparse.issparse(outgoing):
+        indices, there, back = _sparse_rows(outgoing, incoming, k)
+    else:
+        there = np.asarray(outgoing, dtype=np.float64)
+        indices = smallest(there, k)
+        back = np.take_along_axis(np.asarray(incoming, dtype=np.float64), indices, axis=1)
+        there = np.take_along_axis(there, indices, axis=1)
+    return with_missing(indices, there, back)
+
+
+def _sparse_rows(outgoing, incoming, k):
+    out, into = (scipy.sparse.csr_array(D, dtype=np.float64) for D in (outgoing, incoming))
+    indices, there = _nearest_stored(*_stored(out), out.shape[0], k)
+    back = np.full(there.shape, np.inf)
+    row, place = np.nonzero(indices >= 0)
+    if row.size:
+        column = indices[row, place]
+        stored = into.copy()
+        stored.data[:] = 1.0
+        length, known = (np.asarray(D[row, column]).ravel() for D in (into, stored))
+        back[row, place] = np.where(known > 0, length, np.inf)
+    return indices, there, back
+
+
+def smallest(distances: np.ndarray, k: int) -> np.ndarray:
+    """Columns of the k smallest entries of every row, ascending, ties by column."""
+    near = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(distances, near, axis=1)
+    near = np.take_along_axis(near, np.lexsort((near, values), axis=1), axis=1)
+    # of columns that are equal to the last one taken, the partition takes any
+    tied = np.flatnonzero((distances <= values.max(axis=1)[:, None]).sum(axis=1) > k)
+    near[tied] = np.argsort(distances[tied], axis=1, kind="stable")[:, :k]
+    return near
+
+
+def distances_between(D, rows, columns) -> np.ndarray:
+    """Given distances from rows to columns, dense; inf where a sparse D stores none."""
+    if scipy.sparse.issparse(D):
+        return as_dense(D[rows][:, columns], np.inf)
+    return np.asarray(D[np.ix_(rows, columns)], dtype=np.float64)
+
+
+def training_rows(new, X) -> np.ndarray:
+    """For every new row the number of the first training row equal to it, or −1."""
+    known = _row_hashes(X)
+    order = np.argsort(known, kind="stable")
+    asked = _row_hashes(new)
+    place = np.minimum(np.searchsorted(known[order], asked), len(known) - 1)
+    candidate = order[place]
+    alike = np.flatnonzero(known[candidate] == asked)
+    result = np.full(len(asked), -1, dtype=np.int64)
+    same = X[candidate[alike]] != new[alike]
+    if scipy.sparse.issparse(same):
+        different = np.diff(scipy.sparse.csr_matrix(same).indptr) > 0
+    else:
+        different = np.asarray(same).any(axis=1)
+    result[alike[~different]] = candidate[alike[~different]]
+    return result
+
+
+def _row_hashes(X) -> np.ndarray:
+    """64 bits per row, the same for dense and sparse storage."""
+    if not scipy.sparse.issparse(X):
+        factor, bits = _factors(np.arange(X.shape[1])), _bits(X)
+        hashes = np.empty(len(X), dtype=np.uint64)
+        for rows in row_blocks(len(X)):
+            hashes[rows] = _mixed(bits[rows].astype(np.uint64) * factor).sum(
+                axis=1, dtype=np.uint64
+            )
+        return hashes
+    terms = _mixed(_bits(X.data).astype(np.uint64) * _factors(X.indices))
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+    return total[X.indptr[1:]] - total[X.indptr[:-1]]
+
+
+def _factors(columns: np.ndarray) -> np.ndarray:
+    """An odd number per column; made from its index, as there may be more columns than memory."""
+    return _mixed((columns.astype(np.uint64) + np.uint64(1)) * ODD) | np.uint64(1)
+
+
+def _mixed(terms: np.ndarray) -> np.ndarray:
+    """Spread the bits (round numbers end in many zeros); 0 stays 0."""
+    terms ^= terms >> np.uint64(31)
+    terms *= ODD
+    terms ^= terms >> np.uint64(29)
+    return terms
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    if values.dtype != np.float32:
+        return values
+    return (values + np.float32(0.0)).view(np.uint32)  # −0.0 and 0.0 are equal

@@ -25,8 +25,7 @@ from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks, run_rows
 from finsler_ext.neighbors.exact import is_asymmetric
 from finsler_ext.neighbors.geodesics import geodesic_neighbors as extend_along_paths
-from finsler_ext.neighbors.precomputed import distances_between
-from finsler_ext.neighbors.search import with_self_first
+from finsler_ext.neighbors.search import distances_between, with_self_first
 from finsler_ext.scales import (
     NEIGHBORS_PER_PERPLEXITY,
     gaussian_scales,

@@ -13,10 +13,10 @@ from finsler_ext._threads import plain_interrupt
 from finsler_ext.base import fit_collection, is_collection, transform_collection
 from finsler_ext.directed.read import check_row_names, named_output
 from finsler_ext.height.acts import FREE, NESTED, height_share
-from finsler_ext.neighbors.transform import checked_new_scale, refuse_one_way, refuse_placeless
-from finsler_ext.scales import log_level
+from finsler_ext.scales import checked_new_scale, log_level
 from finsler_ext.tsne.opentsne import FITTED, PARAMETERS, OpenFinslerTSNE, check_fitted
 from finsler_ext.tsne.optimizer import forget_edges
+from finsler_ext.validation import refuse_one_way, refuse_placeless
 
 # New points start from the median of so many neighbours, openTSNE's figure.
 START_NEIGHBORS = 25

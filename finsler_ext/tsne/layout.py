@@ -32,13 +32,13 @@ from finsler_ext.height.acts import (
     check_height,
     height_mode,
     lay_out,
+    rotation_onto_last,
+    turned,
 )
-from finsler_ext.height.axis import rotation_onto_last, turned
-from finsler_ext.height.pins import keep_pins, on_pins
-from finsler_ext.height.start import spectral_map
+from finsler_ext.height.start import keep_pins, on_pins, spectral_map
 from finsler_ext.tsne.gradient import SAMPLED_ROWS
 from finsler_ext.tsne.optimizer import HeldMap, Phase, forget_edges, held_affinities, run_phases
-from finsler_ext.validation import check_start, large_offset
+from finsler_ext.validation import check_start, check_start_shape, large_offset
 
 # The second act has so many iterations, at most those of the last phase, and as many more for a
 # height that moves freely.
@@ -252,11 +252,7 @@ def initial_embedding(initialization, n_components: int, P, X, random_state, *, 
     n, m = P.shape[0], n_components
     if not isinstance(initialization, str):
         given = np.array(initialization, dtype=np.float64)
-        if given.ndim != 2 or given.shape[0] != n or given.shape[1] not in (m - 1, m):
-            raise ValueError(
-                f"initialization: an array must have {n} rows and n_components − 1 = {m - 1} "
-                f"columns (the map) or {m} (map and height), got shape {given.shape}."
-            )
+        check_start_shape("initialization", given.shape, n, m)
         check_start("initialization", given)
         return given if given.shape[1] == m else np.column_stack([given, np.zeros(n)])
     if initialization not in STARTS:

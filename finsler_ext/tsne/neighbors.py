@@ -18,19 +18,18 @@ from finsler_ext.neighbors.distances import REDUCIBLE, pair_distances
 from finsler_ext.neighbors.exact import (
     ExactIndex,
     is_asymmetric,
+    refuse_large_asymmetric,
     refuse_nan,
     refuse_negative,
     sampled_recall,
 )
 from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
-from finsler_ext.neighbors.precomputed import precomputed_neighbors
+from finsler_ext.neighbors.search import precomputed_neighbors
 from finsler_ext.validation import as_stored, canonical, large_offset, readable, without_extremes
 
 # "auto" compares all pairs up to this many points in any metric; openTSNE's Annoy takes as long
 # from there.
 EXACT_UP_TO = 15_000
-# An asymmetric callable metric is compared on all pairs up to this size.
-ASYMMETRIC_UP_TO = 20_000
 # New rows compared with all points at a time; fewer are filled up, so BLAS sums as it does here.
 QUERY_ROWS = 256
 
@@ -151,7 +150,7 @@ def _filled_up(query):
 class GroupedIndex(KNNIndex):
     """`KMeansGraphIndex` in the manner of openTSNE."""
 
-    VALID_METRICS = tuple(name for name in REDUCIBLE if name)
+    VALID_METRICS = tuple(REDUCIBLE)
 
     def build(self):
         self.index = KMeansGraphIndex(
@@ -193,14 +192,8 @@ def neighbor_index(
     n = data.shape[0]
     directed = metric == "precomputed"
     if callable(metric) and is_asymmetric(metric, data, metric_params):
+        refuse_large_asymmetric(metric, data)
         directed = True
-        if n > ASYMMETRIC_UP_TO:
-            raise ValueError(
-                f"metric: {metric!r} is asymmetric, and approximate neighbour search mixes up "
-                f"directions; all pairs are compared up to {ASYMMETRIC_UP_TO} points, X has {n}. "
-                "Compute the directed distances (a sparse matrix of the nearest ones will do) "
-                "and pass metric='precomputed'."
-            )
     if isinstance(method, str):
         search = cheapest_search(data, None if metric_params else metric)
         few = method == "auto" and (n <= EXACT_UP_TO or search == EXACT)

@@ -37,7 +37,7 @@ from finsler_ext.directed.digraph import (
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
 from finsler_ext.geometry import check_drift_parameter
 from finsler_ext.height.acts import EUCLIDEAN, FREE, HEIGHTS, Layout, check_law
-from finsler_ext.height.pins import read_pins
+from finsler_ext.height.start import read_pins
 from finsler_ext.io import SaveMixin
 from finsler_ext.tsne.affinity import TSNE_AFFINITIES, DirectedPerplexity
 from finsler_ext.tsne.gradient import FinslerGradient, check_dof, choose_method

@@ -21,7 +21,7 @@ from umap.umap_ import (
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.neighbors.nndescent import approximate_neighbors
 from finsler_ext.scales import umap_scales
-from finsler_ext.umap.memberships import directed_memberships, fuzzy_union
+from finsler_ext.umap.graph import directed_memberships, fuzzy_union
 from finsler_ext.validation import readable
 
 # umap-learn's figures.
@@ -138,28 +138,25 @@ def categories(y, ensure_all_finite=True) -> np.ndarray:
         if ensure_all_finite is True or y.dtype.kind != "f":
             return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=ensure_all_finite)
         return np.where(np.isnan(y), UNKNOWN_LABEL, y)
-    unknown = np.array([_is_missing(value) for value in y], dtype=bool)
     codes = np.full(len(y), UNKNOWN_LABEL)
     number: dict = {}
-    for place in np.flatnonzero(~unknown):
-        value = y[place]
-        same = isinstance(value, (int, float, np.number)) and value == UNKNOWN_LABEL
-        codes[place] = UNKNOWN_LABEL if same else number.setdefault(value, len(number))
+    for place, value in enumerate(y):
+        if not _is_unknown(value):
+            codes[place] = number.setdefault(value, len(number))
     return codes
 
 
-def _is_missing(value) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+def _is_unknown(value) -> bool:
+    if isinstance(value, (int, float, np.number)):
+        return bool(value == UNKNOWN_LABEL or value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def locally_connected(graph: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Scale every row to a largest membership of 1."""
     largest = graph.max(axis=1).toarray().ravel()
-    graph.data /= np.repeat(np.where(largest > 0, largest, 1.0), np.diff(graph.indptr)).astype(
-        graph.data.dtype
-    )
+    scale = np.where(largest > 0, largest, 1.0).astype(graph.dtype)
+    graph.data /= np.repeat(scale, np.diff(graph.indptr))
     return graph
 
 
@@ -183,10 +180,9 @@ def combined_graph(left, right, operation: str) -> scipy.sparse.csr_matrix:
     a, b = (scipy.sparse.csr_matrix(model.graph_, copy=True) for model in (left, right))
     if operation == "+":
         graph = general_simplicial_set_union(a, b)
-    elif operation == "*":
-        graph = general_simplicial_set_intersection(a, b, EQUAL_WEIGHT)
     else:
-        graph = general_simplicial_set_intersection(a, b, EQUAL_WEIGHT, right_complement=True)
+        minus = operation == "-"
+        graph = general_simplicial_set_intersection(a, b, EQUAL_WEIGHT, right_complement=minus)
     graph = scipy.sparse.csr_array(graph)
     graph.eliminate_zeros()
     graph = locally_connected(graph)

@@ -37,17 +37,17 @@ from finsler_ext.geometry.space import map_columns
 from finsler_ext.height.acts import FREE
 from finsler_ext.height.drift import DriftChoice
 from finsler_ext.height.islands import NO_DRIFT
-from finsler_ext.height.pins import keep_pins, read_pins
+from finsler_ext.height.start import keep_pins, read_pins
 from finsler_ext.io import SaveMixin
-from finsler_ext.neighbors.transform import training_rows
+from finsler_ext.neighbors.search import DirectedNeighbors, training_rows
 from finsler_ext.schema import saved
 from finsler_ext.umap.combine import combined_graph, combined_parameters, supervised
-from finsler_ext.umap.graph import build_graph, find_neighbors, neighbor_distances
-from finsler_ext.umap.kernels import UmapDescent
-from finsler_ext.umap.layout import Layouts, Rows, UmapLayout
+from finsler_ext.umap.graph import build_graph, find_neighbors
+from finsler_ext.umap.layout import Layouts, UmapDescent, UmapLayout
 from finsler_ext.umap.parameters import (
     FITTED,
     PARAMETERS,
+    Rows,
     check_finsler_parameters,
     check_fitted,
     checked_data,
@@ -345,7 +345,7 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
             if rows.X is None:
                 distances = affinity_lengths(self.graph_)
             else:
-                distances = neighbor_distances(self._knn_indices, self._knn_dists)
+                distances = DirectedNeighbors(self._knn_indices, self._knn_dists).matrix()
             return Asymmetry.of_distances(distances, strengths=strengths)
         given = self._given_scale is not None
         return Asymmetry.of_scale(self.graph_, self.local_scale_, given=given)

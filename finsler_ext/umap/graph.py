@@ -1,4 +1,14 @@
-"""From data to the directed membership graph of a FinslerUMAP model."""
+"""From data to the directed membership graph of a FinslerUMAP model.
+
+Neighbours i → j have UMAP's memberships, or those of one of two symmetric controls:
+
+    directed     p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on i → j; rows sum to log2(k)
+    harmonic     exp(−max(0, d_ij − min(ρ_i, ρ_j))/σ_ij), 1/σ_ij = (1/σ_i + 1/σ_j)/2, on the
+                 union of both directions: symmetric without averaging afterwards
+    fuzzy_union  p_ij + p_ji − p_ij p_ji: what umap-learn does
+
+All are CSR with rows as sources.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from umap.sparse import sparse_need_n_features
 from umap.umap_ import raise_disconnected_warning
 
 from finsler_ext._messages import warn
@@ -25,17 +36,27 @@ from finsler_ext.neighbors import (
     kmeans_graph,  # noqa: F401  (a model file may hold its index)
     make_index,
 )
-from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex, is_asymmetric, sampled_recall
-from finsler_ext.neighbors.geodesics import geodesic_neighbors, metric_between
+from finsler_ext.neighbors.exact import (
+    EUCLIDEAN,
+    ExactIndex,
+    is_asymmetric,
+    refuse_large_asymmetric,
+    sampled_recall,
+)
+from finsler_ext.neighbors.geodesics import geodesic_neighbors, metric_between, shortest_pairs
 from finsler_ext.neighbors.nndescent import as_index
-from finsler_ext.neighbors.precomputed import distances_between, precomputed_neighbors
-from finsler_ext.neighbors.search import DirectedNeighbors, SearchSettings, with_self_first
+from finsler_ext.neighbors.search import (
+    DirectedNeighbors,
+    NewNeighbors,
+    SearchSettings,
+    distances_between,
+    precomputed_neighbors,
+    with_self_first,
+)
 from finsler_ext.scales import mean_distance, mean_neighbor_distance, relative_scale, umap_scales
-from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
 from finsler_ext.validation import UNITLESS
 
-# An asymmetric callable metric is compared on all pairs up to this size.
-ASYMMETRIC_BELOW = 20_000
+AFFINITIES = ("directed", "harmonic", "fuzzy_union")
 
 
 @dataclass(frozen=True)
@@ -172,19 +193,13 @@ def _checked_knn(indices, distances, n: int):
 
 
 def _search(model, X, k, random_state) -> Search:
-    n = X.shape[0]
     directed = callable(model.metric) and is_asymmetric(
         model._input_distance_func, X, model._metric_kwds
     )
-    if directed and n > ASYMMETRIC_BELOW:
-        raise ValueError(
-            f"metric: {model.metric!r} is asymmetric, and approximate neighbour search mixes "
-            f"up directions; all pairs are compared up to {ASYMMETRIC_BELOW} points, X has "
-            f"{n}. Compute the directed distances (a sparse matrix of the nearest ones will "
-            "do) and pass metric='precomputed'."
-        )
-    search = EXACT
-    if not directed:
+    if directed:
+        refuse_large_asymmetric(model.metric, X)
+        search = EXACT
+    else:
         metric = None if model._metric_kwds else model.metric
         search = cheapest_search(X, metric, approximate=model.force_approximation_algorithm)
     settings = SearchSettings(
@@ -212,14 +227,12 @@ def exact_index(model, X, *, symmetric: bool) -> ExactIndex:
         pair_kwds(model, X),
         symmetric=symmetric,
         n_threads=model._n_threads,
-        named=model.metric if isinstance(model.metric, str) else None,
+        named=model.metric,
     )
 
 
 def pair_kwds(model, X) -> dict:
     """Keyword arguments of ``_input_distance_func``, in its order."""
-    from umap.sparse import sparse_need_n_features
-
     if scipy.sparse.issparse(X) and model.metric in sparse_need_n_features:
         return {"n_features": X.shape[1], **model._metric_kwds}
     return model._metric_kwds
@@ -282,17 +295,103 @@ def _within_reach(edges: Edges, limit: float) -> Edges:
     return Edges(source[near], target[near], length[near], n, strength)
 
 
-def neighbor_distances(indices, distances) -> scipy.sparse.csr_array:
-    """Distances on the edges to neighbours, rows being sources."""
-    row, column = np.nonzero(indices >= 0)
-    target, n = indices[row, column], len(indices)
-    off = target != row
-    edges = distances[row, column][off], (row[off], target[off])
-    return scipy.sparse.csr_array(scipy.sparse.coo_array(edges, shape=(n, n)))
-
-
 def isolated(graph) -> np.ndarray:
     """Points with neither an out-edge nor an in-edge."""
     out = np.asarray(graph.sum(axis=1)).ravel()
     into = np.asarray(graph.sum(axis=0)).ravel()
     return (out == 0) & (into == 0)
+
+
+def directed_memberships(
+    neighbors: DirectedNeighbors | Edges, sigma, rho, *, both_ways: bool = False
+) -> scipy.sparse.csr_array:
+    """p_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the neighbour edges i → j.
+
+    Which edges there are depends on density: a sparse point counts dense ones among its
+    neighbours and not the reverse. ``both_ways`` adds the reverse of every edge, at the new
+    source's own scale, so that only the scales are left to differ; distances must then be
+    symmetric.
+    """
+    source, target, distance = _edges(neighbors)
+    if both_ways:
+        low, high, distance = _undirected(source, target, distance)
+        source, target = np.concatenate([low, high]), np.concatenate([high, low])
+        distance = np.concatenate([distance, distance])
+    strength = _membership(distance, rho[source], sigma[source])
+    return _graph(source, target, strength, len(sigma))
+
+
+def harmonic_memberships(
+    neighbors: DirectedNeighbors | Edges, sigma, rho
+) -> scipy.sparse.csr_array:
+    """The Riemannian remedy: one scale per edge, the harmonic mean of its ends' scales.
+
+    Where both directions are neighbour edges with different distances (directed input), the
+    shorter one counts.
+    """
+    low, high, distance = _undirected(*_edges(neighbors))
+    scale = 2.0 / (1.0 / sigma[low] + 1.0 / sigma[high])
+    strength = _membership(distance, np.minimum(rho[low], rho[high]), scale)
+    return _graph(
+        np.concatenate([low, high]),
+        np.concatenate([high, low]),
+        np.concatenate([strength, strength]),
+        len(sigma),
+    )
+
+
+def fuzzy_union(directed, set_op_mix_ratio: float = 1.0) -> scipy.sparse.csr_array:
+    """umap-learn's symmetric graph: a mix of fuzzy union and intersection of p and pᵀ."""
+    back = scipy.sparse.csr_array(directed.T)
+    both = directed.multiply(back)
+    union = directed + back - both
+    mixed = scipy.sparse.csr_array(set_op_mix_ratio * union + (1.0 - set_op_mix_ratio) * both)
+    mixed.eliminate_zeros()
+    return mixed
+
+
+def new_memberships(
+    neighbors: NewNeighbors,
+    new_scales: tuple[np.ndarray, np.ndarray],
+    scales: tuple[np.ndarray, np.ndarray],
+    affinity: str = "directed",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Memberships from new points to their training neighbours, and from these to them; or 0.
+
+    Scales are pairs (σ, ρ). "fuzzy_union" is the plain union here: an intersection could leave a
+    new point without any edge.
+    """
+    missing = neighbors.indices < 0
+    other = np.where(missing, 0, neighbors.indices)
+    (sigma, rho), (new_sigma, new_rho) = scales, (s[:, None] for s in new_scales)
+    if affinity == "harmonic":
+        scale = 2.0 / (1.0 / new_sigma + 1.0 / sigma[other])
+        nearest = np.minimum(new_rho, rho[other])
+        strength = _membership(np.minimum(neighbors.outgoing, neighbors.incoming), nearest, scale)
+        out = into = np.where(missing, np.float32(0.0), strength)
+        return out, into
+    out = _membership(neighbors.outgoing, new_rho, new_sigma)
+    into = _membership(neighbors.incoming, rho[other], sigma[other])
+    out, into = (np.where(missing, np.float32(0.0), part) for part in (out, into))
+    if affinity == "fuzzy_union":
+        out = into = out + into - out * into
+    return out.astype(np.float32), into.astype(np.float32)
+
+
+def _edges(neighbors: DirectedNeighbors | Edges):
+    return neighbors[:3] if isinstance(neighbors, Edges) else neighbors.edges()
+
+
+def _undirected(source, target, distance):
+    """Every pair once, with the shorter of its distances."""
+    return shortest_pairs(np.minimum(source, target), np.maximum(source, target), distance)
+
+
+def _membership(distance, rho, sigma):
+    return np.exp(-np.maximum(0.0, distance - rho) / sigma).astype(np.float32)
+
+
+def _graph(source, target, strength, n) -> scipy.sparse.csr_array:
+    graph = scipy.sparse.coo_array((strength, (source, target)), shape=(n, n)).tocsr()
+    graph.eliminate_zeros()
+    return graph

@@ -1,4 +1,4 @@
-"""The two forces of UMAP as functions of a distance, and the descent that they drive.
+"""The two forces of UMAP as functions of a distance: compiled steps down the loss, and its sums.
 
 With q(F) = 1/(1 + a F^{2b}), an edge pulls with d(−ln q)/dF and a random partner pushes
 with −d(−ln(1 − q))/dF.
@@ -6,7 +6,6 @@ with −d(−ln(1 − q))/dF.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from finsler_ext._threads import RowPool
 from finsler_ext.geometry import RANDERS, Space
 
 # Keeps the repulsion finite where two points meet; umap-learn uses the same figure.
@@ -56,32 +54,27 @@ def repulsion(distance, a: float, b: float) -> np.ndarray:
     return 2.0 * b * softened / (1.0 + a * distance ** (2.0 * b))
 
 
-# Stochastic gradient descent of the Finsler UMAP loss.
-#
-# With memberships p_ij on the directed edges i → j, F the distance of the space and
-# q = 1/(1 + a F^{2b}), the loss is
+# The descent. With memberships p_ij on the directed edges i → j the loss is
 #
 #     L(Y) = − Σ p_ij ln q_ij − Σ (1 − p_ij) ln(1 − q_ij).
 #
-# Edges are sampled in proportion to p; the second sum is estimated by random partners
-# ("negatives") of every vertex with out-edges.
+# Edges are sampled in proportion to p; random partners ("negatives") of every vertex with
+# out-edges stand for the second sum.
 #
-# * **Owner computes.** In a step each vertex reads a snapshot of all positions and writes
-#   only its own new position, looking at its out-edges and its in-edges. Both ends of an
-#   edge see the same snapshot and take the same sampling decision, so attraction conserves
-#   momentum, and the result depends neither on the number of threads nor on the order of
-#   the rows (a sequential sweep over sorted rows invents a height along the sorting).
-# * **Two-sided negatives.** A random partner k pushes vertex i by the mean of the forces
-#   of i → k and of k → i. Taking i → k alone leaves out half of the gradient and
-#   pushes everything along −ω, the more the denser the place.
-# * **Steps smaller than an epoch.** The edges are dealt into N_STEPS groups, one per step.
-#   Moving by all forces of an epoch at once overshoots and lets the layout get stuck.
-# * **No state.** Whether an edge is sampled in an epoch, and which partners are drawn,
-#   follow from integer arithmetic on (seed, epoch, vertex); nothing is stored per edge.
+# * **Owner computes.** In a step each vertex reads a snapshot of all positions and writes its own
+#   new one, looking at its out-edges and its in-edges. Both ends of an edge take the same sampling
+#   decision, so attraction conserves momentum, and neither the number of threads nor the order of
+#   the rows matters (a sequential sweep over sorted rows invents a height along the sorting).
+# * **Two-sided negatives.** A random partner k pushes vertex i by the mean of the forces of i → k
+#   and of k → i. Taking i → k alone leaves out half of the gradient and pushes everything along
+#   −ω, the more the denser the place.
+# * **Steps smaller than an epoch.** The edges are dealt into N_STEPS groups, one per step: moving
+#   by all forces of an epoch at once overshoots and lets the layout get stuck.
+# * **No state.** Whether an edge is sampled in an epoch, and which partners are drawn, follow from
+#   integer arithmetic on (seed, epoch, vertex).
 # * **Vectors.** Forces are computed for BLOCK pairs at a time, always as many, so that no bit
-#   depends on how rows are divided. In every step a vertex draws as many partners as its
-#   edges ask for on average, each for itself: partners drawn from a pool for all vertices
-#   cost less, but left a loss 1.5 % higher on imagenette (2,500 rows).
+#   depends on how rows are divided. Every vertex draws its own partners: a pool for all cost less,
+#   but left a loss 1.5 % higher.
 # * **Near in memory.** Large layouts are stored in an order in which neighbours are near each
 #   other. Whatever is random, and the order of sums, follows the rows of the graph instead.
 
@@ -301,14 +294,15 @@ class Schedule(NamedTuple):
     step_share: np.ndarray
 
 
-def schedule(graph, n_epochs: int, order: np.ndarray | None = None) -> Schedule:
+def schedule(graph, n_epochs: int, position: np.ndarray | None = None) -> Schedule:
     """Deal the edges of a membership graph into steps; those due less than once are left out.
 
-    ``order`` has the row of the graph that is stored first, second, …
+    Rows are stored along a curve through the positions, if there are many.
     """
     graph = scipy.sparse.csr_array(graph)
     n = graph.shape[0]
-    order = np.arange(n) if order is None else order
+    curved = position is not None and n > ROWS_IN_CACHE
+    order = along_curve(position) if curved else np.arange(n)
     place = np.argsort(order).astype(np.int32)
     strongest = float(graph.data.max(initial=0.0)) or 1.0
     least = strongest / n_epochs if n_epochs > 1 else 0.0
@@ -386,115 +380,133 @@ def step_share(graph) -> np.ndarray:
     return np.minimum(1.0, MOST_SAMPLED / sampled).astype(np.float32)
 
 
-# Epochs of the UMAP kernel: how long the steps are, and what is shown after each epoch.
+# The loss as a number: forces and potentials are tables, addressed by the first bits of a float32.
+
+# Terms summed together, whatever the number of threads, so that rounding does not depend on it.
+SUMMED = 256
+# F from 2^-16 to 2^16, 2^6 cells per octave, linear in each cell (relative error below 1e-4).
+_CELL_BITS, _MANTISSA_BITS, _EXPONENT_BIAS = 6, 23, 127
+_SHIFT = _MANTISSA_BITS - _CELL_BITS
+_FIRST_CELL = (LOWEST_OCTAVE + _EXPONENT_BIAS) << _CELL_BITS
+_N_CELLS = (HIGHEST_OCTAVE - LOWEST_OCTAVE) << _CELL_BITS
+_FRACTION_MASK = (1 << _SHIFT) - 1
+_FRACTION_UNIT = np.float32(1.0 / (1 << _SHIFT))
 
 
-class UmapDescent:
-    """Stochastic descent of the Finsler UMAP loss of one graph, epoch by epoch.
+def force_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
+    """Value and increment per cell of the attraction (columns 0, 1) and repulsion (2, 3)."""
+    nodes = _nodes()
+    forces = attraction(nodes, a, b), repulsion_strength * repulsion(nodes, a, b)
+    limited = [np.minimum(force, FORCE_LIMIT) for force in forces]
+    columns = [column for force in limited for column in (force[:-1], np.diff(force))]
+    return np.stack(columns, axis=1).astype(np.float32)
 
-    An epoch's random numbers follow from the seed and the number of the epoch alone, so a descent
-    may stop after any epoch and go on from there.
 
-    Parameters
-    ----------
-    graph : sparse array of shape (n, n)
-        Directed memberships, rows being sources.
-    shape : LossShape
-    n_epochs, learning_rate
-        As in umap-learn; the learning rate falls linearly to 0.
-    seed : int
-        Everything random follows from it.
-    n_threads : int
-        Changes the time taken, never the result.
+def _nodes() -> np.ndarray:
+    octave = 2.0 ** np.arange(LOWEST_OCTAVE, HIGHEST_OCTAVE)
+    within = 1.0 + np.arange(1 << _CELL_BITS) / (1 << _CELL_BITS)
+    return np.append((octave[:, None] * within).ravel(), 2.0**HIGHEST_OCTAVE)
+
+
+def potential_table(a: float, b: float, repulsion_strength: float = 1.0) -> np.ndarray:
+    """Width of each cell (column 1), and the potentials of the forces at its lower end.
+
+    Column 0 is the attraction's, which rises from 0 at F = 0; column 2 the repulsion's, which
+    falls to 0 at the upper end of the table. Between nodes forces are linear, so the potentials are
+    the integrals of what `look_up` returns.
     """
-
-    def __init__(
-        self,
-        graph,
-        shape: LossShape,
-        *,
-        n_epochs: int,
-        seed: int,
-        learning_rate: float = 1.0,
-        n_threads: int = 1,
-    ):
-        self.graph, self.shape, self.n_epochs = graph, shape, n_epochs
-        self.learning_rate, self.n_threads = learning_rate, n_threads
-        self._seed = np.uint64(seed)
-        a, b, strength, negatives, _ = shape
-        self._forces = tuple(np.float32(value) for value in (a, 2.0 * b, strength, negatives))
-        self._stored: Schedule | None = None
-
-    def run(
-        self,
-        position: np.ndarray,
-        epochs: Iterable[int],
-        *,
-        omega_norm: float,
-        rates: tuple[float, float] = (1.0, 1.0),
-        rate_until: int | None = None,
-        fixed: np.ndarray | None = None,
-        after_epoch: Callable[[int, np.ndarray], object] | None = None,
-    ) -> np.ndarray:
-        """Positions after the given epochs, counted from 0; the start is not modified.
-
-        Parameters
-        ----------
-        position : array of shape (n, m)
-        epochs : iterable of int
-        omega_norm : float
-        rates : pair of floats
-            What multiplies the learning rate of the map and that of the height.
-        rate_until : int, optional
-            The epoch at which the learning rate has fallen to 0; the last one by default.
-        fixed : boolean array of shape (n, m), optional
-            Entries that do not move.
-        after_epoch : callable, optional
-            Called as ``after_epoch(epoch, position)``, epochs counted from 1.
-        """
-        position = np.asarray(position, dtype=np.float32)
-        n, m = position.shape
-        stored = self._schedule(position)
-        position = position[stored.row]
-        fixed = None if fixed is None else fixed[stored.row]
-        moved = np.empty_like(position)
-        until = self.n_epochs if rate_until is None else rate_until
-        kernel = step_kernel(self.shape.space.forward, m)
-        both_ways = self._both_ways(omega_norm)
-        with RowPool(n, self.n_threads) as threads:
-            for epoch in epochs:
-                rate = self.learning_rate * (1.0 - epoch / until)
-                both_rates = np.float32(rate * rates[0]), np.float32(rate * rates[1])
-                for step in range(N_STEPS):
-                    threads.run(
-                        kernel, position, moved, *stored, self._forces, step, epoch + 1,
-                        both_rates, np.float32(omega_norm), both_ways, self._seed,
-                    )  # fmt: skip
-                    if fixed is not None:
-                        np.copyto(moved, position, where=fixed)
-                    position, moved = moved, position
-                if after_epoch is not None:
-                    after_epoch(epoch + 1, position[stored.place])
-        return position[stored.place]
-
-    def _schedule(self, position: np.ndarray) -> Schedule:
-        """Rows are stored along a curve through the first positions given, if there are many."""
-        if self._stored is None:
-            order = along_curve(position) if len(position) > ROWS_IN_CACHE else None
-            self._stored = schedule(self.graph, self.n_epochs, order)
-        return self._stored
-
-    def _both_ways(self, omega_norm: float) -> bool:
-        """Whether a negative pushes by i → k and by k → i; without a drift the two are the same."""
-        return omega_norm > 0
+    forces = force_table(a, b, repulsion_strength).astype(np.float64)
+    nodes = _nodes()
+    width = np.diff(nodes)
+    table = np.empty((_N_CELLS, 3))
+    table[:, 1] = width
+    gained = width * (forces[:, 0] + 0.5 * forces[:, 1])
+    below = np.log1p(a * nodes[0] ** (2.0 * b))  # −ln q
+    table[:, 0] = below + np.concatenate([[0.0], np.cumsum(gained[:-1])])
+    lost = width * (forces[:, 2] + 0.5 * forces[:, 3])
+    table[:, 2] = np.cumsum(lost[::-1])[::-1]
+    return table
 
 
-def centred(position: np.ndarray, pins: np.ndarray | None = None) -> np.ndarray:
-    """The loss does not see translations, so a drift of the whole must not leak out.
+@njit(inline="always", cache=True)
+def _cell_of(distance):
+    """The cell of a positive distance, and where in it the distance lies, from 0 to 1."""
+    bits = np.float32(distance).view(np.int32)
+    cell = (bits >> _SHIFT) - _FIRST_CELL
+    fraction = np.float32(bits & _FRACTION_MASK) * _FRACTION_UNIT
+    if cell < 0:
+        cell = 0
+        fraction = np.float32(0.0)
+    elif cell >= _N_CELLS:
+        cell = _N_CELLS - 1
+        fraction = np.float32(1.0)
+    return cell, fraction
 
-    Columns with a pin stay as they are.
-    """
-    mean = position.mean(axis=0, dtype=np.float64)
-    if pins is not None:
-        mean[np.isfinite(pins).any(axis=0)] = 0.0
-    return position - mean.astype(np.float32)
+
+@njit(inline="always", cache=True)
+def potential_at(potentials, forces, column, distance):
+    """The potential in ``column`` (0: attraction, 2: repulsion) at a positive distance."""
+    cell, fraction = _cell_of(distance)
+    x = np.float64(fraction)
+    inside = x * forces[cell, column] + 0.5 * x * x * forces[cell, column + 1]
+    inside *= potentials[cell, 1]
+    return potentials[cell, column] + (inside if column == 0 else -inside)
+
+
+@njit(inline="always", cache=True)
+def look_up(table, column, distance):
+    """The force in ``column`` of a force table at a positive float32 distance."""
+    cell, fraction = _cell_of(distance)
+    return table[cell, column] + fraction * table[cell, column + 1]
+
+
+@njit(nogil=True, cache=True)
+def draw_partners(source, seed, n, target):
+    """A partner other than the point itself, for every entry of ``source``."""
+    for e in range(source.size):
+        draw = mix(seed ^ (np.uint64(e + 1) * _GOLDEN)) >> np.uint64(32)
+        other = np.int64((draw * np.uint64(n - 1)) >> np.uint64(32))
+        target[e] = other + (other >= source[e])
+
+
+@cache
+def sum_kernel(forward):
+    """The loss of blocks of pairs for one space; see `finsler_ext.umap.layout.AxisLoss`."""
+
+    @njit(nogil=True, cache=True)
+    def sum_blocks(
+        start, stop, position, source, target, weight, axis, omega, forces, potentials, attract,
+        sums,
+    ):  # fmt: skip
+        m = position.shape[1]
+        step = np.zeros(m)
+        column = 0 if attract else 2
+        for block in range(start, stop):
+            for e in range(block * SUMMED, min((block + 1) * SUMMED, source.size)):
+                square, rise = 0.0, 0.0
+                for c in range(m):
+                    step[c] = np.float64(position[target[e], c]) - position[source[e], c]
+                    square += step[c] * step[c]
+                    rise += axis[c] * step[c]
+                length = np.sqrt(square)
+                there, _, up_there = forward(length, rise, omega)
+                back, _, up_back = forward(length, -rise, omega)
+                w = weight[e]
+                if attract:
+                    cost = potential_at(potentials, forces, column, there)
+                    slope = look_up(forces, column, np.float32(there)) * up_there
+                else:  # both directions of a pair, whichever was drawn
+                    cost = 0.5 * (
+                        potential_at(potentials, forces, column, there)
+                        + potential_at(potentials, forces, column, back)
+                    )
+                    slope = 0.5 * (
+                        look_up(forces, column, np.float32(back)) * up_back
+                        - look_up(forces, column, np.float32(there)) * up_there
+                    )
+                sums[block, 0] += w * cost
+                sums[block, 1] += (w * cost) ** 2
+                for c in range(m):
+                    sums[block, 2 + c] += w * slope * omega * step[c]
+
+    return sum_blocks

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from tqdm.auto import tqdm
+from umap.spectral import tswspectral_layout
 
 from finsler_ext._messages import LAYOUT, stage
-from finsler_ext._threads import one_blas_thread
+from finsler_ext._threads import RowPool, one_blas_thread, run_rows
 from finsler_ext.asymmetry import DENSITY, is_symmetric
 from finsler_ext.base import ANY_DRIFT
 from finsler_ext.height.acts import (
@@ -23,26 +24,37 @@ from finsler_ext.height.acts import (
     Layout,
     height_mode,
     lay_out,
+    turned,
 )
-from finsler_ext.height.axis import turned
 from finsler_ext.height.islands import Islands
-from finsler_ext.height.pins import follow_pins, keep_pins, on_pins
-from finsler_ext.height.start import initial_positions
+from finsler_ext.height.start import follow_pins, initial_positions, keep_pins, on_pins
+from finsler_ext.schema import number, saved
 from finsler_ext.umap.graph import isolated
-from finsler_ext.umap.kernels import LossShape, UmapDescent, attraction, centred
-from finsler_ext.umap.loss import AxisLoss, UmapLoss, umap_loss
+from finsler_ext.umap.kernels import (
+    N_STEPS,
+    SUMMED,
+    LossShape,
+    Schedule,
+    attraction,
+    draw_partners,
+    force_table,
+    potential_table,
+    schedule,
+    step_kernel,
+    sum_kernel,
+)
+from finsler_ext.umap.parameters import Rows
 
 # umap-learn's figures.
 DEFAULT_EPOCHS, DEFAULT_EPOCHS_LARGE, LARGE = 500, 200, 10_000
-# Share of the epochs of the first act. 15-NN preservation of the map of 1500 flowers at ω = 0.5:
-# 0.397, 0.399, 0.402 with 0.6, 0.7, 0.8.
+# Share of the epochs of the first act; with less, the map keeps fewer neighbours (15-NN: 0.402 of
+# 1500 flowers, 0.397 with a share of 0.6).
 FIRST_ACT = 0.8
 # Learning rates at the beginning of the second act: of the map, and of a height that moves freely.
-# Trustworthiness of the map of a Gaussian in 10 dimensions, three columns, ω = 0.01: 0.811, 0.818,
-# 0.825 with a map rate of 0.03, 0.02, 0.01 (UMAP in 2-D 0.831).
+# Larger ones shake the map (trustworthiness of a Gaussian: 0.825, and 0.811 with 0.03).
 MAP_RATE, HEIGHT_RATE = 0.01, 0.15
-# That of a free layout, all columns alike. 15-NN preservation of all columns, ω = 0.5, mean of five
-# sets: 0.550 (0.544 where steps fall linearly to the end).
+# That of a free layout, all columns alike; it keeps more neighbours (15-NN 0.550) than steps that
+# fall linearly to the end (0.544).
 FREE_RATE = 0.03
 # Edges that the search for the axis looks at; an evenly spaced selection stands for more.
 AXIS_EDGES = 1_000_000
@@ -52,23 +64,223 @@ AXIS_PARTNERS = 8
 NO_EDGES = Islands(0, float("nan"), "no two points are connected")
 
 
+class UmapDescent:
+    """Stochastic descent of the Finsler UMAP loss of one graph of memberships, epoch by epoch.
+
+    An epoch's random numbers follow from the seed and the number of the epoch alone, so a descent
+    may stop after any epoch and go on from there. The learning rate falls linearly to 0.
+    """
+
+    def __init__(
+        self,
+        graph,
+        shape: LossShape,
+        *,
+        n_epochs: int,
+        seed: int,
+        learning_rate: float = 1.0,
+        n_threads: int = 1,
+    ):
+        self.graph, self.shape, self.n_epochs = graph, shape, n_epochs
+        self.learning_rate, self.n_threads = learning_rate, n_threads
+        self._seed = np.uint64(seed)
+        a, b, strength, negatives, _ = shape
+        self._forces = tuple(np.float32(value) for value in (a, 2.0 * b, strength, negatives))
+        self._stored: Schedule | None = None
+
+    def run(
+        self,
+        position: np.ndarray,
+        epochs: Iterable[int],
+        *,
+        omega_norm: float,
+        rates: tuple[float, float] = (1.0, 1.0),
+        rate_until: int | None = None,
+        fixed: np.ndarray | None = None,
+        after_epoch: Callable[[int, np.ndarray], object] | None = None,
+    ) -> np.ndarray:
+        """Positions after the given epochs, counted from 0; the start is not modified.
+
+        ``rates`` multiply the learning rate of the map and that of the height, which falls to 0 at
+        the epoch ``rate_until``, the last one by default. Entries that are ``fixed`` do not move.
+        ``after_epoch(epoch, position)`` is called with epochs counted from 1.
+        """
+        position = np.asarray(position, dtype=np.float32)
+        n, m = position.shape
+        stored = self._schedule(position)
+        position = position[stored.row]
+        fixed = None if fixed is None else fixed[stored.row]
+        moved = np.empty_like(position)
+        until = self.n_epochs if rate_until is None else rate_until
+        kernel = step_kernel(self.shape.space.forward, m)
+        both_ways = self._both_ways(omega_norm)
+        with RowPool(n, self.n_threads) as threads:
+            for epoch in epochs:
+                rate = self.learning_rate * (1.0 - epoch / until)
+                both_rates = np.float32(rate * rates[0]), np.float32(rate * rates[1])
+                for step in range(N_STEPS):
+                    threads.run(
+                        kernel, position, moved, *stored, self._forces, step, epoch + 1,
+                        both_rates, np.float32(omega_norm), both_ways, self._seed,
+                    )  # fmt: skip
+                    if fixed is not None:
+                        np.copyto(moved, position, where=fixed)
+                    position, moved = moved, position
+                if after_epoch is not None:
+                    after_epoch(epoch + 1, position[stored.place])
+        return position[stored.place]
+
+    def _schedule(self, position: np.ndarray) -> Schedule:
+        """Made with the first positions given."""
+        if self._stored is None:
+            self._stored = schedule(self.graph, self.n_epochs, position)
+        return self._stored
+
+    def _both_ways(self, omega_norm: float) -> bool:
+        """Whether a negative pushes by i → k and by k → i; without a drift the two are the same."""
+        return omega_norm > 0
+
+
+def centred(position: np.ndarray, pins: np.ndarray | None = None) -> np.ndarray:
+    """The loss does not see translations, so a drift of the whole must not leak out.
+
+    Columns with a pin stay as they are.
+    """
+    mean = position.mean(axis=0, dtype=np.float64)
+    if pins is not None:
+        mean[np.isfinite(pins).any(axis=0)] = 0.0
+    return position - mean.astype(np.float32)
+
+
+# The loss: what the sampling kernel descends, as a number.
+#
+# An edge i → j is sampled in proportion to its membership p_ij, and each time its source draws r
+# negatives, which push the source only. The potential of these moves is
+#
+#     L(Y) = Σ p_ij A(F_ij) + (r/2n) Σ_{i≠k} ½ (K_i + K_k) R(F_ik),   K_i = Σ_j p_ij,
+#
+# with A = −ln q and R = −ln(1 − q), both softened and limited as in the kernel. Where the K_i are
+# equal, as in a membership graph, the expected move is −∇L up to a factor; a negative moves one end
+# only, hence r/2. Edges are summed exactly. The second sum goes over all pairs of few points and
+# over a random sample of many, with its standard error beside it.
+
+# Partners that every point draws: all others if they are as few, and fewer from MANY_PAIRS on.
+MOST_PARTNERS, FEWEST_PARTNERS = 200, 16
+MANY_PAIRS = 300_000
+
+
+@saved(
+    value=number(nan=True),
+    attraction=number(nan=True),
+    repulsion=number(nan=True),
+    error=number("[0, inf)", nan=True),
+)
+class UmapLoss(NamedTuple):
+    """The loss of a layout.
+
+    value : attraction + repulsion
+    attraction : Σ p_ij A(F_ij), exact
+    repulsion : the second sum
+    error : standard error of the repulsion; 0 where all pairs were summed
+    """
+
+    value: float
+    attraction: float
+    repulsion: float
+    error: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def umap_loss(
+    position, graph, shape: LossShape, *, omega_norm: float, seed: int = 0, n_threads: int = 1
+) -> UmapLoss:
+    """The loss above, at positions whose last column is the axis of the drift.
+
+    ``seed`` is that of the partners drawn where there are too many pairs.
+    """
+    at = AxisLoss(position, graph, shape, omega_norm=omega_norm, seed=seed, n_threads=n_threads)
+    return at.loss(np.eye(at.position.shape[1])[-1])
+
+
+class AxisLoss:
+    """The loss as a function of the direction of the drift, on the same pairs for all directions.
+
+    Called with a unit vector, it returns the loss and its derivative by the vector.
+    """
+
+    def __init__(
+        self,
+        position,
+        graph,
+        shape: LossShape,
+        *,
+        omega_norm,
+        seed=0,
+        n_threads=1,
+        most_edges=None,
+        partners=MOST_PARTNERS,
+    ):
+        self.position = np.ascontiguousarray(position, dtype=np.float32)
+        self.omega_norm, self.n_threads = float(omega_norm), n_threads
+        self.kernel = sum_kernel(shape.space.forward)
+        self.forces = force_table(shape.a, shape.b, shape.repulsion_strength)
+        self.potentials = potential_table(shape.a, shape.b, shape.repulsion_strength)
+        edges = scipy.sparse.coo_array(graph)
+        weight = edges.data.astype(np.float64)
+        n = graph.shape[0]
+        strength = np.bincount(edges.coords[0], weight, n)
+        stride = 1 if most_edges is None else max(1, -(-weight.size // most_edges))
+        source, target = (c[::stride].astype(np.int64) for c in edges.coords)
+        self.edges = source, target, weight[::stride] * stride
+        source, target = _pairs(n, seed, partners)
+        share = n * (n - 1) / max(source.size, 1)
+        weight = share * shape.negative_sample_rate / (4.0 * n)
+        self.pairs = source, target, weight * (strength[source] + strength[target])
+        self.exact = source.size == n * (n - 1)
+
+    def __call__(self, axis) -> tuple[float, np.ndarray]:
+        pull, push = self._sums(axis)
+        return pull[0] + push[0], pull[2:] + push[2:]
+
+    def loss(self, axis) -> UmapLoss:
+        pull, push = (sums[:2] for sums in self._sums(axis))
+        count = max(self.pairs[0].size, 1)
+        error = 0.0 if self.exact else float(np.sqrt(max(push[1] - push[0] ** 2 / count, 0.0)))
+        return UmapLoss(float(pull[0] + push[0]), float(pull[0]), float(push[0]), error)
+
+    def _sums(self, axis) -> list[np.ndarray]:
+        """Of edges and of pairs: Σ w c, Σ (w c)², and the derivative of the first by the axis."""
+        axis, totals = np.asarray(axis, dtype=np.float64), []
+        for terms, attract in ((self.edges, True), (self.pairs, False)):
+            n_blocks = -(-terms[0].size // SUMMED)
+            sums = np.zeros((n_blocks, 2 + axis.size))
+            run_rows(
+                self.kernel, n_blocks, self.n_threads, self.position, *terms, axis,
+                self.omega_norm, self.forces, self.potentials, attract, sums, heavy=True,
+            )  # fmt: skip
+            totals.append(sums.sum(axis=0))
+        return totals
+
+
+def _pairs(n: int, seed: int, most: int):
+    if n - 1 <= most:
+        source, target = np.nonzero(~np.eye(n, dtype=bool))
+        return source.astype(np.int64), target.astype(np.int64)
+    partners = int(np.clip(MANY_PAIRS // n, min(most, FEWEST_PARTNERS), most))
+    source = np.repeat(np.arange(n, dtype=np.int64), partners)
+    target = np.empty_like(source)
+    draw_partners(source, np.uint64(seed), n, target)
+    return source, target
+
+
 class UmapActs:
     """The two acts as epochs of UMAP's kernel; a `finsler_ext.height.acts.Descent`.
 
-    Parameters
-    ----------
-    descent : UmapDescent
-    start : array of shape (n, m)
-        The last column is the height.
-    keep_epochs : sequence of int
-        Epochs after which to keep a copy of the layout.
-    callback : callable, optional
-        Called as ``callback(epoch, position)`` after every epoch, counted from 1, with positions
-        in the frame they have at that moment.
-    progress : callable
-        Wraps the range of epochs, e.g. in a progress bar.
-    pins : array of shape (n, m), optional
-        What is given and does not move; nan where free.
+    A copy of the layout is kept after each of ``keep_epochs``. ``callback(epoch, position)`` is
+    called after every epoch, counted from 1, with positions in the frame of that moment.
+    ``progress`` wraps the range of epochs, e.g. in a progress bar.
     """
 
     def __init__(
@@ -161,30 +373,6 @@ class UmapActs:
             self.kept[epoch] = centred(position, self.pins)
         if self.callback is not None:
             self.callback(epoch, position)
-
-
-class Rows(NamedTuple):
-    """What a fit embeds.
-
-    X : checked data; None for a graph made of others
-    init : the parameter, or positions to start from
-    random_state : numpy RandomState
-    y, ensure_all_finite, callback : as in `fit`
-    pins : given places, nan where free
-    strengths : of the edges of a digraph, if the data has any
-    distinct, inverse : with unique=True, the rows kept, and which of them stands for each row
-    """
-
-    X: Any
-    init: Any
-    random_state: np.random.RandomState
-    y: Any = None
-    ensure_all_finite: Any = True
-    callback: Callable | None = None
-    pins: np.ndarray | None = None
-    strengths: Any = None
-    distinct: np.ndarray | None = None
-    inverse: np.ndarray | None = None
 
 
 class UmapLayout(NamedTuple):
@@ -307,8 +495,6 @@ class Layouts:
         flat = mode != EUCLIDEAN and (mode != FREE or m > MAP_COLUMNS)
         columns = self.given_columns or (m - 1 if flat else m)
         if isinstance(init, str) and init == "tswspectral":
-            from umap.spectral import tswspectral_layout
-
             symmetric = scipy.sparse.coo_matrix((graph + graph.T) * 0.5)
             metric = self.model._input_distance_func
             with one_blas_thread():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -45,8 +46,16 @@ from finsler_ext.schema import (
     sparse,
     whole,
 )
-from finsler_ext.umap.memberships import AFFINITIES
-from finsler_ext.validation import LENGTHS, AsFitted, as_stored, canonical, check_start, readable
+from finsler_ext.umap.graph import AFFINITIES
+from finsler_ext.validation import (
+    LENGTHS,
+    AsFitted,
+    as_stored,
+    canonical,
+    check_start,
+    check_start_shape,
+    readable,
+)
 
 # umap-learn's progress bar, which it may or may not write into tqdm_kwds.
 PROGRESS_BAR = {
@@ -157,6 +166,30 @@ FITTED = scores("N") | {
     "_output_metric_kwds": maybe(OPTIONS),
     "_target_metric_kwds": maybe(OPTIONS),
 }
+
+
+class Rows(NamedTuple):
+    """What a fit embeds.
+
+    X : checked data; None for a graph made of others
+    init : the parameter, or positions to start from
+    random_state : numpy RandomState
+    y, ensure_all_finite, callback : as in `fit`
+    pins : given places, nan where free
+    strengths : of the edges of a digraph, if the data has any
+    distinct, inverse : with unique=True, the rows kept, and which of them stands for each row
+    """
+
+    X: Any
+    init: Any
+    random_state: np.random.RandomState
+    y: Any = None
+    ensure_all_finite: Any = True
+    callback: Callable | None = None
+    pins: np.ndarray | None = None
+    strengths: Any = None
+    distinct: np.ndarray | None = None
+    inverse: np.ndarray | None = None
 
 
 def check_fitted(state: dict) -> None:
@@ -373,17 +406,7 @@ def check_finsler_parameters(model, X, strengths: bool = False):
     else:
         model._a, model._b = model.a, model.b
     if isinstance(model.init, np.ndarray):
-        m = model.n_components
-        if model.init.ndim != 2 or model.init.shape[1] not in (m - 1, m):
-            raise ValueError(
-                f"init: an array must have n_components − 1 = {m - 1} columns (the map) or "
-                f"{m} (map and height), got shape {model.init.shape}."
-            )
-        if model.init.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"init: an array must have one row per sample ({X.shape[0]}), got "
-                f"{model.init.shape[0]}."
-            )
+        check_start_shape("init", model.init.shape, X.shape[0], model.n_components)
         check_start("init", model.init)
     if model.geodesic_neighbors is not None and model.disconnection_distance is not None:
         raise ValueError(

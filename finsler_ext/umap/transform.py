@@ -16,23 +16,16 @@ from finsler_ext.directed.digraph import new_edges, new_scales
 from finsler_ext.directed.read import check_row_names
 from finsler_ext.geometry import find_space
 from finsler_ext.height.acts import FREE, NESTED, height_share
-from finsler_ext.height.pins import read_pins
+from finsler_ext.height.start import read_pins
+from finsler_ext.neighbors.geodesics import extended_new_neighbors
 from finsler_ext.neighbors.nndescent import as_index
-from finsler_ext.neighbors.precomputed import precomputed_new_neighbors
-from finsler_ext.neighbors.transform import (
-    checked_new_scale,
-    extended_new_neighbors,
-    refuse_one_way,
-    training_rows,
-)
-from finsler_ext.scales import relative_scale, umap_scales
-from finsler_ext.umap.graph import exact_index
-from finsler_ext.umap.kernels import N_STEPS, LossShape, mix
-from finsler_ext.umap.layout import Rows, loss_shape
-from finsler_ext.umap.loss import force_table, look_up
-from finsler_ext.umap.memberships import new_memberships
-from finsler_ext.umap.parameters import checked_data
-from finsler_ext.validation import UNITLESS
+from finsler_ext.neighbors.search import precomputed_new_neighbors, training_rows
+from finsler_ext.scales import checked_new_scale, relative_scale, umap_scales
+from finsler_ext.umap.graph import exact_index, new_memberships
+from finsler_ext.umap.kernels import N_STEPS, LossShape, force_table, look_up, mix
+from finsler_ext.umap.layout import loss_shape
+from finsler_ext.umap.parameters import Rows, checked_data
+from finsler_ext.validation import UNITLESS, refuse_one_way
 
 # umap-learn's figures. It counts the new points; here the training points are counted, so
 # that a row alone gets as many epochs as the row among others.
@@ -61,13 +54,12 @@ def transform_rows(model, X, ensure_all_finite=True, *, local_scale=None, incomi
         known[training_rows(incoming, back) != known] = -1
     new = np.flatnonzero(known < 0)
     if new.size:
-        scale = None
-        if model._given_scale is not None:
-            scale = _new_scale(model, local_scale, X.shape[0])[new]
+        given = model._given_scale is not None
+        scale = _new_scale(model, local_scale, X.shape[0])[new] if given else None
         into_new = None if incoming is None else incoming[new]
         found, out, into = _edges(model, X[new], training, scale, into_new)
     if model.transform_mode == "graph":
-        return _new_graph(model, known, (found.indices, out) if new.size else None)
+        return _new_graph(model, known, found.indices, out) if new.size else model.graph_[known]
     fixed = model.embedding_[distinct]
     embedding = np.empty((X.shape[0], model.n_components), dtype=np.float32)
     embedding[known >= 0] = fixed[known[known >= 0]]
@@ -167,10 +159,9 @@ def add_rows(model, X, ensure_all_finite=True, local_scale=None, pinned=None) ->
     if model._given_scale is not None:
         added = _new_scale(model, local_scale, X.shape[0])
         model._given_scale = np.concatenate([model._given_scale, added])
-    stack = scipy.sparse.vstack if scipy.sparse.issparse(X) else np.vstack
-    model._raw_data = stack([model._raw_data, X])
-    if scipy.sparse.issparse(X):
-        model._raw_data = scipy.sparse.csr_matrix(model._raw_data)
+    rows = [model._raw_data, X]
+    sparse = scipy.sparse.issparse(X)
+    model._raw_data = scipy.sparse.vstack(rows, format="csr") if sparse else np.vstack(rows)
     model._given_knn = (None, None, None)  # it was for the old rows
     model.pinned_ = pins = _pins(model, X.shape[0], pinned)
     model._run(Rows(model._raw_data, init, check_random_state(model.transform_seed), pins=pins))
@@ -200,19 +191,14 @@ def _present_map(model, positions, random_state):
     return start
 
 
-def _new_graph(model, known, edges) -> scipy.sparse.csr_matrix:
+def _new_graph(model, known, indices, weight) -> scipy.sparse.csr_matrix:
     """Memberships of ``known`` rows as they are, and of the others by indices and weights."""
-    old = np.flatnonzero(known >= 0)
-    copied = scipy.sparse.coo_matrix(model.graph_[known[old]])
-    row, column, value = old[copied.row], copied.col, copied.data
-    if edges is not None:
-        indices, weight = edges
-        here, place = np.nonzero(weight > 0)
-        row = np.concatenate([np.flatnonzero(known < 0)[here], row])
-        column = np.concatenate([indices[here, place], column])
-        value = np.concatenate([weight[here, place], value])
-    shape = (len(known), model.graph_.shape[1])
-    return scipy.sparse.csr_matrix((value, (row, column)), shape=shape)
+    n_known, n = model.graph_.shape
+    row, place = np.nonzero(weight > 0)
+    edges = weight[row, place], (row, indices[row, place])
+    new = scipy.sparse.csr_matrix(edges, shape=(len(weight), n))
+    row = np.where(known < 0, n_known - 1 + np.cumsum(known < 0), known)
+    return scipy.sparse.vstack([model.graph_, new], format="csr")[row]
 
 
 def _edges(model, rows, training, given_scale, incoming):
@@ -259,9 +245,10 @@ def _find(model, rows, training, incoming):
     if model.metric == "precomputed":
         if incoming is None and model._directed_distances:
             refuse_one_way()
+        incoming = rows if incoming is None else incoming
         if model._digraph is not None:
-            return new_edges(rows, rows if incoming is None else incoming)
-        return precomputed_new_neighbors(rows, rows if incoming is None else incoming, k)
+            return new_edges(rows, incoming)
+        return precomputed_new_neighbors(rows, incoming, k)
     if model._knn_search_index is not None:
         return as_index(model._knn_search_index).query(rows, k)
     symmetric = not model._asymmetric_metric
@@ -272,11 +259,9 @@ def _checked_incoming(model, X, incoming):
     if model.metric != "precomputed":
         raise ValueError("incoming is for metric='precomputed'; other metrics give it themselves.")
     incoming = checked_data(model, incoming, True, reset=False)
-    same_storage = scipy.sparse.issparse(incoming) == scipy.sparse.issparse(X)
-    if incoming.shape != X.shape or not same_storage:
+    if incoming.shape != X.shape:
         raise ValueError(
-            f"incoming must have the shape of X, {X.shape}, and be sparse where X is; got shape "
-            f"{incoming.shape}."
+            f"incoming must have the shape of X, {X.shape}, got shape {incoming.shape}."
         )
     return incoming
 
@@ -291,10 +276,9 @@ def _new_scale(model, local_scale, n_rows):
 #
 #     L(y) = − Σ_j p_xj ln q(F(y, y_j)) − Σ_j p_jx ln q(F(y_j, y)) − repulsion,
 #
-# where the repulsion is estimated by random training points in both directions, as in
-# `finsler_ext.umap.kernels`. Attraction is not sampled: there are few edges, and a place
-# should depend on as little chance as possible. Every row draws from a random stream of its own
-# that follows from its memberships, so its place does not depend on its companions.
+# where the repulsion is estimated by random training points in both directions. Attraction is not
+# sampled: a place should depend on as little chance as possible. Every row draws from a random
+# stream that follows from its memberships, so its place does not depend on its companions.
 
 # Longest step, in units of the embedding, that a new point may take at once.
 LONGEST_STEP = 1.0
@@ -317,22 +301,10 @@ def place_points(
 ) -> np.ndarray:
     """Positions of new points, from the mean of their neighbours down their own loss.
 
-    Heights stay within the range of the training points.
-
-    Parameters
-    ----------
-    fixed : array of shape (n, m)
-        Positions of the training points; rows with nan take no part.
-    indices, out_weight, in_weight : arrays of shape (n_new, k)
-        Training neighbours, and memberships to and from them.
-    height : array of shape (n_new,), optional
-        Where heights start from in place of the mean; nan stands for the mean.
-    height_share : float
-        Of the steps of the map that the height takes.
-
-    Returns
-    -------
-    array of shape (n_new, m), float32; nan for rows without any neighbour
+    ``indices`` of shape (n_new, k) are training neighbours, with memberships to and from them;
+    points whose ``fixed`` positions are nan take no part, and new ones without any neighbour are
+    nan. Heights start from ``height`` where it is not nan, take ``height_share`` of the steps of
+    the map, and stay within the range of the training points.
     """
     fixed = np.ascontiguousarray(fixed, dtype=np.float32)
     lost = (indices < 0) | ~np.isfinite(fixed).all(axis=1)[indices]

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.peers.one_sided import OneSidedFinslerUMAP
 from finsler_ext import FinslerUMAP
-from finsler_ext.umap.kernels import UmapDescent
+from finsler_ext.umap.layout import UmapDescent
 from tests.models import SMALL_DRIFT_WARNING
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)

@@ -13,7 +13,7 @@ from finsler_ext.directed.digraph import (
     new_scales,
     with_ways_back,
 )
-from finsler_ext.umap.memberships import directed_memberships
+from finsler_ext.umap.graph import directed_memberships
 
 
 def random_digraph(n=60, edges=300, seed=0, lengths=True):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from finsler_ext.height.axis import best_axis, canonical_map, rotation_onto_last
+from finsler_ext.height.acts import best_axis, canonical_map, rotation_onto_last
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from finsler_ext import FinslerTSNE, FinslerUMAP
 from finsler_ext.height.acts import height_mode, height_share
 from finsler_ext.umap.kernels import LossShape
-from finsler_ext.umap.loss import umap_loss
+from finsler_ext.umap.layout import umap_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore:With omega_norm:UserWarning")
 QUICK = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext.height.islands import offset_components, settle_islands
+from finsler_ext.height.islands import settle_islands
 from finsler_ext.scales import log_level
 
 
@@ -28,11 +28,11 @@ def gap(height, n):
     return height[n:].mean() - height[:n].mean()
 
 
-@pytest.mark.parametrize("settle", [settle_islands, offset_components])
-def test_the_law_within_is_continued_across_the_gap(settle):
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_law_within_is_continued_across_the_gap(whole):
     place, height, graph, level = chains(40)
     assert gap(height, 40) == pytest.approx(0)
-    settled, islands = settle(place, height, graph, pull, level)
+    settled, islands = settle_islands(place, height, graph, pull, level, whole=whole)
     assert islands.settled
     assert islands.n_parts == 2
     assert islands.slope == pytest.approx(2, rel=1e-2)

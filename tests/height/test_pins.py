@@ -7,7 +7,7 @@ import scipy.sparse
 
 import finsler_ext
 from finsler_ext import FinslerTSNE, FinslerUMAP
-from finsler_ext.height.pins import follow_pins, keep_pins, on_pins, read_pins
+from finsler_ext.height.start import follow_pins, keep_pins, on_pins, read_pins
 from finsler_ext.metrics import neighborhood_preservation
 from finsler_ext.neighbors.exact import exact_neighbors
 

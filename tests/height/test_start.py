@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs
 from finsler_ext.height.start import EXTENT, initial_positions, spectral_map
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.scales import umap_scales
-from finsler_ext.umap.memberships import directed_memberships
+from finsler_ext.umap.graph import directed_memberships
 
 
 def graph_of(X, k=10):

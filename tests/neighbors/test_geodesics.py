@@ -5,7 +5,7 @@ from scipy.sparse.csgraph import connected_components, floyd_warshall
 
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.neighbors.geodesics import geodesic_neighbors, neighbor_graph, strongly_connected
-from finsler_ext.neighbors.precomputed import precomputed_neighbors
+from finsler_ext.neighbors.search import precomputed_neighbors
 
 RNG = np.random.default_rng(0)
 

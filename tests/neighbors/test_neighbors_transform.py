@@ -6,11 +6,10 @@ from sklearn.neighbors import NearestNeighbors
 from umap.sparse import sparse_named_distances
 
 from finsler_ext.neighbors.exact import ExactIndex, exact_neighbors
-from finsler_ext.neighbors.geodesics import geodesic_neighbors
-from finsler_ext.neighbors.search import NewNeighbors
-from finsler_ext.neighbors.transform import extended_new_neighbors, training_rows
+from finsler_ext.neighbors.geodesics import extended_new_neighbors, geodesic_neighbors
+from finsler_ext.neighbors.search import NewNeighbors, training_rows
 from finsler_ext.scales import relative_scale
-from finsler_ext.umap.memberships import new_memberships
+from finsler_ext.umap.graph import new_memberships
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5)).astype(np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext.neighbors.precomputed import precomputed_neighbors, precomputed_new_neighbors
+from finsler_ext.neighbors.search import precomputed_neighbors, precomputed_new_neighbors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 5))

@@ -7,7 +7,7 @@ from umap.umap_ import fuzzy_simplicial_set, smooth_knn_dist
 from finsler_ext.neighbors.exact import exact_neighbors
 from finsler_ext.scales import mean_neighbor_distance, relative_scale, umap_scales
 from finsler_ext.umap.combine import intersect_with_target
-from finsler_ext.umap.memberships import directed_memberships, fuzzy_union, harmonic_memberships
+from finsler_ext.umap.graph import directed_memberships, fuzzy_union, harmonic_memberships
 
 K = 15
 X = make_blobs(400, 6, cluster_std=[0.3, 1.0, 2.0], random_state=0)[0].astype(np.float32)

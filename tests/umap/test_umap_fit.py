@@ -58,7 +58,7 @@ def test_compiled_and_asymmetric_metrics(few_digits):
 
 
 def test_large_asymmetric_metrics_ask_for_a_matrix(few_digits, monkeypatch):
-    monkeypatch.setattr("finsler_ext.umap.graph.ASYMMETRIC_BELOW", 100)
+    monkeypatch.setattr("finsler_ext.neighbors.exact.ASYMMETRIC_UP_TO", 100)
     with pytest.raises(ValueError, match="precomputed"):
         quick(metric=uphill).fit(few_digits[0])
 

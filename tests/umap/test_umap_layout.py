@@ -17,17 +17,17 @@ from finsler_ext.umap.kernels import (
     MOST_SAMPLED,
     REPULSION_SOFTENING,
     LossShape,
-    UmapDescent,
     along_curve,
     attraction,
+    force_table,
+    look_up,
     pull_at,
     push_at,
     repulsion,
     schedule,
     step_share,
 )
-from finsler_ext.umap.layout import UmapActs
-from finsler_ext.umap.loss import force_table, look_up
+from finsler_ext.umap.layout import UmapActs, UmapDescent
 from tests.models import one_epoch_moves, optimize_layout, regular_graph
 
 A, B = 1.577, 0.895
@@ -318,7 +318,7 @@ def test_the_height_does_not_follow_the_order_of_the_rows(order):
     """A sequential sweep over sorted rows gives ±0.6 here, with the sign of the sorting."""
     from finsler_ext.neighbors.exact import exact_neighbors
     from finsler_ext.scales import umap_scales
-    from finsler_ext.umap.memberships import directed_memberships
+    from finsler_ext.umap.graph import directed_memberships
 
     radius = np.repeat(np.arange(1, 16) / 15, 20)[order]
     angle = np.tile(np.arange(20) * np.pi / 10, 15)[order]

@@ -7,14 +7,15 @@ from scipy.integrate import trapezoid
 from scipy.optimize import approx_fprime
 
 from finsler_ext.geometry import MATSUMOTO, RANDERS
-from finsler_ext.umap.kernels import LossShape, repulsion, schedule
-from finsler_ext.umap.loss import (
-    AxisLoss,
+from finsler_ext.umap.kernels import (
+    LossShape,
     force_table,
     potential_at,
     potential_table,
-    umap_loss,
+    repulsion,
+    schedule,
 )
+from finsler_ext.umap.layout import AxisLoss, umap_loss
 from tests.models import one_epoch_moves, optimize_layout, regular_graph
 
 A, B = 1.577, 0.895

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 import finsler_ext
 from finsler_ext import FinslerUMAP
 from finsler_ext.neighbors.exact import exact_neighbors
-from finsler_ext.neighbors.transform import training_rows
+from finsler_ext.neighbors.search import training_rows
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)

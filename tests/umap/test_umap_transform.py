@@ -14,7 +14,7 @@ from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerUMAP
 from finsler_ext.geometry.randers import randers_distances
 from finsler_ext.io import load
-from finsler_ext.umap.memberships import new_memberships
+from finsler_ext.umap.graph import new_memberships
 from tests.models import SMALL_DRIFT_WARNING, quick
 
 pytestmark = pytest.mark.filterwarnings(SMALL_DRIFT_WARNING)

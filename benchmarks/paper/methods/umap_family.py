@@ -9,8 +9,7 @@ from benchmarks.paper.methods import Embedded, Request, upside_down
 from benchmarks.paper.problem import Problem
 from benchmarks.peers.one_sided import OneSidedFinslerUMAP
 from finsler_ext import FinslerUMAP
-from finsler_ext.umap.layout import loss_shape
-from finsler_ext.umap.loss import umap_loss
+from finsler_ext.umap.layout import loss_shape, umap_loss
 
 
 def umap(problem: Problem, request: Request, seed: int) -> Embedded:

@@ -11,7 +11,7 @@ from benchmarks.paper.methods import embed, paper_tsne, paper_umap
 from benchmarks.paper.methods.paper_family import _equal_affinities
 from benchmarks.paper.problem import problem_of
 from finsler_ext.umap.kernels import LossShape
-from finsler_ext.umap.loss import umap_loss
+from finsler_ext.umap.layout import umap_loss
 
 A, B = 1.577, 0.895  # of min_dist = 0.1
 
