@@ -111,8 +111,10 @@ class FinslerEstimator:
     omega_norm_: Any
     skew_fidelity_: SkewFidelity
     evidence_: Evidence
+    drift_choice_: Any
     _height_error: Any
     _unique_inverse_: np.ndarray
+    _fitted_names: frozenset[str]
     # What each parameter may be.
     _parameters: dict[str, Field]
     # Those that `transform` reads as they are; of all others it uses what the fit used.

@@ -166,11 +166,12 @@ def settle_islands(
     level, reason = _known(level, springs.degree)
     if reason:
         return height, Islands(n_parts, float("nan"), reason)
+    values = np.column_stack([level, height])
     if whole:
-        between = (_part_means(part, springs.degree, values) for values in (level, height))
+        between = _part_means(part, springs.degree, values)
     else:
-        between = _between_parts(springs, np.column_stack([level, height]), n_threads).T
-    level_between, height_between = between
+        between = _between_parts(springs, values, n_threads)
+    level_between, height_between = between.T
     inside = height - height_between
     islands = _law(level - level_between, inside, springs.degree, n_parts)
     if not islands.settled:
@@ -181,7 +182,8 @@ def settle_islands(
 
 def _part_means(part, degree, values) -> np.ndarray:
     mass = np.maximum(np.bincount(part, degree), np.finfo(float).tiny)
-    return (np.bincount(part, degree * values) / mass)[part]
+    means = [np.bincount(part, degree * column) / mass for column in values.T]
+    return np.column_stack(means)[part]
 
 
 def _known(level, degree) -> tuple[np.ndarray, str]:
