@@ -301,10 +301,9 @@ def schedule(graph, n_epochs: int, position: np.ndarray | None = None) -> Schedu
     """
     graph = scipy.sparse.csr_array(graph)
     n = graph.shape[0]
+    order = np.arange(n)
     if position is not None and n > ROWS_IN_CACHE:
         order = along_curve(position)
-    else:
-        order = np.arange(n)
     place = np.argsort(order).astype(np.int32)
     strongest = float(graph.data.max(initial=0.0)) or 1.0
     least = strongest / n_epochs if n_epochs > 1 else 0.0
