@@ -19,7 +19,7 @@ from finsler_ext.asymmetry import CyclicWarning
 from finsler_ext.directed.read import read_anndata
 from finsler_ext.evidence import velocity_evidence
 from finsler_ext.evidence.verdict import ChanceWarning, warn_of_height
-from finsler_ext.neighbors.precomputed import precomputed_neighbors
+from finsler_ext.neighbors.search import precomputed_neighbors
 from finsler_ext.validation import checked_structure
 
 __all__ = ["tsne", "umap", "velocity"]
