@@ -139,11 +139,14 @@ class DirectedIndex(KNNIndex):
 
 
 def _filled_up(query):
-    """Add zero rows up to a full block: BLAS then sums in the same order for any batch."""
+    """Repeat the last row up to a full block: BLAS then sums in the same order for any batch.
+
+    Rows of zeros would be no rows of the data: a correlation with them is not defined.
+    """
     missing = QUERY_ROWS - query.shape[0]
     if scipy.sparse.issparse(query) or missing <= 0:
         return query
-    return np.vstack([query, np.zeros((missing, query.shape[1]), dtype=query.dtype)])
+    return np.pad(query, ((0, missing), (0, 0)), mode="edge")
 
 
 @schema.saved(INDEX, relations=_check_index)

@@ -42,6 +42,14 @@ def test_new_places_by_the_tree_do_not_depend_on_the_batch(digits):
     assert np.median(np.linalg.norm(exact - together, axis=1)) < 0.05 * together.std()
 
 
+@pytest.mark.parametrize("metric", ["correlation", "cosine", "braycurtis"])
+def test_metrics_that_know_no_row_of_zeros_place_new_points(few_digits, metric):
+    X, _ = few_digits
+    model = FinslerTSNE(metric=metric, perplexity=10, n_iter=20, random_state=0).fit(X)
+    new = X[:3] + X[5:8]
+    assert np.array_equal(model.transform(new)[:1], model.transform(new[:1]))
+
+
 def test_new_points_land_among_their_kind(tsne_of_digits, digits):
     from sklearn.neighbors import KNeighborsClassifier
 
