@@ -5,6 +5,7 @@ import threading
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -216,7 +217,25 @@ def test_a_class_that_is_missing_is_unknown(missing, X):
     assert np.array_equal(got.toarray(), want.toarray())
     masked = np.ma.array(known, mask=np.arange(len(X)) % 5 == 0)
     assert np.array_equal(umap().fit(X, masked).graph_.toarray(), want.toarray())
+    number = pd.Series(known, dtype="Int64").mask(np.arange(len(X)) % 5 == 0)
+    for own in (number, number.array, number.astype("string"), number.astype("category")):
+        assert np.array_equal(umap().fit(X, own).graph_.toarray(), want.toarray())
     assert not np.array_equal(umap().fit(X, known).graph_.toarray(), want.toarray())
+
+
+def test_a_target_that_cannot_be_used_is_named(X):
+    y = np.where(np.arange(len(X)) % 5, 1.0, np.nan)
+    for metric in ("categorical", "euclidean"):
+        with pytest.raises(ValueError, match="Input y contains NaN"):
+            umap(target_metric=metric).fit(X, y)
+    with pytest.raises(ValueError, match="y must be dense"):
+        umap().fit(X, scipy.sparse.csr_array(y[:, None]))
+
+
+@pytest.mark.parametrize("make", [tsne, mds])
+def test_a_plain_function_of_sparse_rows_is_refused(make, X):
+    with pytest.raises(ValueError, match="plain Python function"):
+        make(metric=lambda x, y: abs(x - y).sum()).fit(scipy.sparse.csr_array(X))
 
 
 @pytest.mark.parametrize("offset", [1e8, -1.7e9, [0.0, 1e8, 1e5, 0.0, -1e9]])

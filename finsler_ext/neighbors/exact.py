@@ -256,11 +256,7 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
     if isinstance(metric, str):
         return lambda lo, hi: named_distances(sources[lo:hi], targets, metric, kwds)
     if not isinstance(metric, CPUDispatcher):
-        if scipy.sparse.issparse(targets):
-            raise ValueError(
-                "metric: a plain Python function cannot be used on sparse data. Compile it with "
-                "numba.njit, or pass dense data."
-            )
+        refuse_plain_function(metric, targets)
         return lambda lo, hi: cdist(sources[lo:hi], targets, lambda u, v: metric(u, v, **kwds))
     args = positional_arguments(metric, kwds, 4 if scipy.sparse.issparse(targets) else 2)
     if scipy.sparse.issparse(targets):
@@ -269,6 +265,15 @@ def block_function(sources, targets, metric, kwds) -> Callable[[int, int], np.nd
             S.indptr, S.indices, S.data, T.indptr, T.indices, T.data, lo, hi, metric, args
         )
     return lambda lo, hi: _dense_block(sources, targets, lo, hi, metric, args)
+
+
+def refuse_plain_function(metric: Callable, X) -> None:
+    """On sparse rows a metric takes (indices, values, indices, values), which is for numba."""
+    if scipy.sparse.issparse(X) and not isinstance(metric, CPUDispatcher):
+        raise ValueError(
+            "metric: a plain Python function cannot be used on sparse data. Compile it with "
+            "numba.njit, as metric(indices, values, indices, values), or pass dense data."
+        )
 
 
 def named_distances(sources, targets, metric: str, kwds) -> np.ndarray:
@@ -350,6 +355,7 @@ def refuse_large_asymmetric(metric: Callable, X) -> None:
 
 def is_asymmetric(metric: Callable, X, metric_kwds=None) -> bool:
     """Try a callable metric on a few pairs of rows in both directions."""
+    refuse_plain_function(metric, X)
     kwds = metric_kwds or {}
     rng = np.random.default_rng(0)
     for i, j in rng.integers(0, X.shape[0], size=(SYMMETRY_TRIALS, 2)):

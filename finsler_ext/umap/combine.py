@@ -38,12 +38,20 @@ EQUAL_WEIGHT = 0.5
 def supervised(model, graph, n_neighbors: int, rows) -> scipy.sparse.csr_matrix:
     """The graph of the `Rows` of a fit, intersected with that of their target."""
     y, finite = rows.y, rows.ensure_all_finite
+    if scipy.sparse.issparse(y):
+        raise ValueError("y must be dense, got a sparse matrix. Pass y.toarray().")
     if model.target_metric == "string":
         y = np.asarray(y)
     elif model.target_metric == "categorical":
         y = categories(y, finite)
     else:
-        y = check_array(readable(y, "y"), ensure_2d=False, ensure_all_finite=finite, dtype=None)
+        y = check_array(
+            readable(y, "y"),
+            ensure_2d=False,
+            ensure_all_finite=finite,
+            dtype=None,
+            input_name="y",
+        )
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
     n = model._raw_data.shape[0]
@@ -127,6 +135,8 @@ def categories(y, ensure_all_finite=True) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray):
         masked, y = np.ma.getmaskarray(y), y.data.astype(object)
         y[masked] = None
+    if hasattr(getattr(y, "dtype", None), "na_value") and y.isna().any():  # pandas' own types
+        y = y.astype(object)
     y = np.asarray(y)
     if y.ndim > 1 and y.shape[-1] != 1:
         raise ValueError(
@@ -136,7 +146,13 @@ def categories(y, ensure_all_finite=True) -> np.ndarray:
     y = y.ravel()
     if y.dtype.kind != "O":
         if ensure_all_finite is True or y.dtype.kind != "f":
-            return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=ensure_all_finite)
+            return check_array(
+                y,
+                ensure_2d=False,
+                dtype=None,
+                ensure_all_finite=ensure_all_finite,
+                input_name="y",
+            )
         return np.where(np.isnan(y), UNKNOWN_LABEL, y)
     codes = np.full(len(y), UNKNOWN_LABEL)
     number: dict = {}
