@@ -239,9 +239,15 @@ class Settings(NamedTuple):
             return None if self.n_components >= TWO_LEVELS_FROM else 1.0
         return None if isinstance(self.skew_weight, str) else float(self.skew_weight)
 
+    @property
+    def random_start(self) -> bool:
+        return isinstance(self.init, str) and self.init == "random"
 
-def is_init(init, name: str) -> bool:
-    return isinstance(init, str) and init == name
+    def for_rows(self, rows: np.ndarray) -> Settings:
+        """Those of a fit to some of the points."""
+        if isinstance(self.init, str):
+            return self
+        return self._replace(init=np.asarray(self.init)[rows])
 
 
 def check_settings(settings: Settings) -> None:

@@ -27,7 +27,7 @@ from scipy.optimize import minimize_scalar
 
 from finsler_ext._threads import RowPool
 from finsler_ext.geometry import Space
-from finsler_ext.mds.descent import Descent, Settings, is_init, objective_of, run_at, starts_of
+from finsler_ext.mds.descent import Descent, Settings, objective_of, run_at, starts_of
 from finsler_ext.mds.distances import DirectedInput
 from finsler_ext.mds.scaling import Transformation, transformation_at
 from finsler_ext.mds.start import InitialLayout, turned
@@ -233,12 +233,13 @@ def find_drift(
 
     ``made`` is what `objective_of` made of the data.
     """
-    init, n = settings.init, len(directed.distances)
+    n = len(directed.distances)
     directed, rows = directed.sample(SEARCH_POINTS, random_state)
     if len(rows) < n:
-        init = init if isinstance(init, str) else np.asarray(init)[rows]
+        settings = settings.for_rows(rows)
         made = objective_of(directed, settings)
-    settings = settings._replace(init="finsler" if is_init(init, "random") else init)
+    if settings.random_start:
+        settings = settings._replace(init="finsler")
     objective, plain = made
     starts = starts_of(plain, settings, random_state)
     with RowPool(objective.n_points, settings.n_threads, heavy=True) as pool:

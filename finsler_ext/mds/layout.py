@@ -19,7 +19,6 @@ from finsler_ext.mds.descent import (
     Settings,
     check_fit,
     check_settings,
-    is_init,
     objective_of,
     run_at,
     starts_of,
@@ -118,9 +117,7 @@ def _prepared(directed: DirectedInput, settings: Settings):
     check_fit(directed, settings)
     rows, choice = directed.connected, None
     if len(rows) < len(directed.distances):
-        directed = directed.subset(rows)
-        if not isinstance(settings.init, str):
-            settings = settings._replace(init=np.asarray(settings.init)[rows])
+        directed, settings = directed.subset(rows), settings.for_rows(rows)
     if settings.scaling == "auto":
         with one_blas_thread():
             choice = choose_scaling(directed, settings, _solve)
@@ -135,12 +132,12 @@ def _solve(directed: DirectedInput, settings: Settings, random_state) -> StressR
     if isinstance(omega, str):
         found, best = find_drift(directed, settings, random_state, made)
         omega = found.omega_norm
-        if len(best.position) == len(directed.distances) and not is_init(settings.init, "random"):
+        if len(best.position) == len(directed.distances) and not settings.random_start:
             runs = [best]
     omega = settings.space.check_drift(omega)
     if not runs:
         starts = starts_of(plain, settings, random_state)
-        repeats = settings.n_init if is_init(settings.init, "random") else 1
+        repeats = settings.n_init if settings.random_start else 1
         runs = [run_at(objective, starts(omega), omega, settings) for _ in range(repeats)]
     best = min(runs, key=lambda run: run.stress)
     labels = plain.solver.labels
@@ -163,10 +160,8 @@ def _refined(found: StressResult, graph: PivotInput, settings: Settings) -> Stre
     """From a result of the pivots to that of all nodes."""
     scaled = found.transformation.disparities
     omega, threads, space = found.omega_norm, settings.n_threads, settings.space
-    outgoing, incoming = scaled(graph.outgoing), scaled(graph.incoming)
-    place = place_points(
-        found.embedding, outgoing, incoming, omega, threads, space, found.skew_weight
-    )
+    lengths = scaled(graph.outgoing), scaled(graph.incoming)
+    place = place_points(found.embedding, *lengths, omega, threads, space, found.skew_weight)
     place[graph.pivots] = found.embedding
     pairs = graph.pairs()
     total = float(pairs.weight @ (pairs.there**2 + pairs.back**2))

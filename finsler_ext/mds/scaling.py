@@ -204,8 +204,7 @@ def choose_scaling(directed: DirectedInput, settings, fit) -> ScalingChoice:
     weights = np.ones_like(sample.distances) if sample.weights is None else sample.weights
     rest = np.where(held, weights.dtype.type(0), weights)
     np.fill_diagonal(rest, 0.0)
-    init = settings.init if isinstance(settings.init, str) else np.asarray(settings.init)[rows]
-    settings = settings._replace(init=init, compare_columns=False, verbose=False)
+    settings = settings.for_rows(rows)._replace(compare_columns=False, verbose=False)
     D, judged = sample.distances[held].astype(np.float64), weights[held].astype(np.float64)
     trials = []
     for kind in SCALINGS:

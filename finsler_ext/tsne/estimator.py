@@ -1,4 +1,8 @@
-"""FinslerTSNE: openTSNE.TSNE without the averaging, in a space that can show the direction."""
+"""FinslerTSNE: openTSNE.TSNE without the averaging, in a space that can show the direction.
+
+The steps of a fit are those of `finsler_ext.tsne.opentsne.OpenFinslerTSNE`; here are its face for
+scikit-learn and the placing of new points.
+"""
 
 from __future__ import annotations
 
@@ -273,13 +277,12 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
             "momentum": momentum,
             "max_grad_norm": max_grad_norm,
         }
-        for name, value in {"perplexity": perplexity, **descent}.items():
+        options = {"perplexity": perplexity, **descent}
+        for name, value in options.items():
             TRANSFORM[name].check(name, value)
         if is_collection(X):
-            options = {"perplexity": perplexity, **descent}
-            return transform_collection(
-                self, X, options, local_scale=local_scale, incoming=incoming
-            )
+            others = {"local_scale": local_scale, "incoming": incoming}
+            return transform_collection(self, X, options, **others)
         model = self._with_fitted_params()
         check_row_names(X, incoming)
         X = model._checked(X, reset=False)
@@ -331,9 +334,8 @@ class FinslerTSNE(TransformerMixin, OpenFinslerTSNE):
                     rise[np.asarray(stored[new, at]).ravel() == 0] = np.nan
         else:
             total = np.asarray(both.sum(axis=1)).ravel()
-            rise = (np.asarray((out - into).sum(axis=1)).ravel() / np.where(total > 0, total, 1))[
-                new
-            ]
+            net = np.asarray((out - into).sum(axis=1)).ravel()
+            rise = (net / np.where(total > 0, total, 1))[new]
         height = np.asarray(self.embedding_)[old, -1] + slope * rise
         weight = np.where(np.isfinite(height), edges.data, 0.0)
         total = np.bincount(new, weight, P.shape[0])
