@@ -442,22 +442,8 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         model = self._with_fitted_params()
         check_row_names(X, incoming)
         X = model._validated(X, reset=False)
-        if model._is_precomputed():
-            if local_scale is not None:
-                raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
-            if incoming is not None:
-                shape = getattr(incoming, "shape", None) or np.shape(incoming)
-                if shape != X.shape:
-                    raise ValueError(f"incoming must have the shape of X, {X.shape}, got {shape}.")
-                incoming = model._validated(incoming, reset=False)
-            fixed, there, back = given_distances(model, X, incoming)
-        else:
-            if incoming is not None:
-                raise ValueError(
-                    "incoming is for metric='precomputed'; other metrics give it themselves."
-                )
-            fixed = model.embedding_
-            there, back = constructed_distances(model, X, local_scale)
+        distances = given_distances if model._is_precomputed() else constructed_distances
+        fixed, there, back = distances(model, X, incoming, local_scale)
         scaled, threads = model.transformation_.disparities, resolve_n_jobs(model.n_jobs)
         given = model.omega_norm_, threads, model._space(), model.skew_weight_
         placed = place_points(fixed, scaled(there), scaled(back), *given)

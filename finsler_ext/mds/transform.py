@@ -168,12 +168,18 @@ def _linearise(forward, y, fixed, out, into, omega, root_weight, normal, gradien
     return total
 
 
-def given_distances(model, X, incoming) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def given_distances(model, X, incoming, local_scale) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``metric="precomputed"``: fixed points, and distances to and from them, nan where unknown.
 
-    X and incoming have the same shape. With the pivots of a large graph they are edges, and the
-    pivots are the fixed points.
+    With the pivots of a large graph, X and incoming are edges, and the pivots are the fixed points.
     """
+    if local_scale is not None:
+        raise ValueError("local_scale is for features; metric='precomputed' has no scales.")
+    if incoming is not None:
+        shape = getattr(incoming, "shape", None) or np.shape(incoming)
+        if shape != X.shape:
+            raise ValueError(f"incoming must have the shape of X, {X.shape}, got {shape}.")
+        incoming = model._validated(incoming, reset=False)
     fixed, pivots = model.embedding_, model._pivots
     if pivots is not None:
         if incoming is None:
@@ -221,15 +227,19 @@ def _with_nan(X) -> np.ndarray:
     return fill_missing(np.array(dense, dtype=np.float64), square=False)
 
 
-def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray]:
-    """Directed distances of new rows, made as those of the training rows were."""
+def constructed_distances(
+    model, X, incoming, local_scale
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of new rows, whose distances are made as those of the training rows were."""
+    if incoming is not None:
+        raise ValueError("incoming is for metric='precomputed'; other metrics give it themselves.")
     new_scale = None
     rule = model._source_scale()
     fitted = not isinstance(rule, str)
     if fitted or local_scale is not None:
         level = np.exp(np.log(np.asarray(rule, dtype=np.float64)).mean()) if fitted else 1.0
         new_scale = checked_new_scale(local_scale, X.shape[0], fitted=fitted) / level
-    return distances_of_new(
+    there, back = distances_of_new(
         X,
         model._X,
         model._known,
@@ -238,3 +248,4 @@ def constructed_distances(model, X, local_scale) -> tuple[np.ndarray, np.ndarray
         local_scale=rule,
         new_scale=new_scale,
     )
+    return model.embedding_, there, back

@@ -68,7 +68,7 @@ def test_fit_and_transform_call_a_metric_with_the_same_keywords(compiled):
     # the same distances, so the same places relative to the training points
     placed = place_points(
         model.embedding_,
-        *constructed_distances(stretched, new * [1, 3], None),
+        *constructed_distances(stretched, new * [1, 3], None, None)[1:],
         0.5,
         skew_weight=model.skew_weight_,
     )
