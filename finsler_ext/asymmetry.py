@@ -275,14 +275,19 @@ def _distance_potential(distances, ridge: float | str = 0.0) -> Potential:
 
 
 def knows_one_way(distances, pairs: SkewPairs) -> bool:
-    """Whether most distances are known one way only; ``pairs`` are the known ones, or all.
+    """Whether most distances are known one way only; ``pairs`` are those of `distance_skew`.
 
     What lies high is then said by the edges, as in a digraph.
     """
     if _is_complete(distances):
         return False
-    both = 2 * np.count_nonzero(np.isfinite(pairs.skew))
-    return bool(both < MOSTLY_TWO_WAY * digraph_edges(distances).source.size)
+    if scipy.sparse.issparse(distances):
+        both = 2 * np.count_nonzero(np.isfinite(pairs.skew))
+        return bool(both < MOSTLY_TWO_WAY * digraph_edges(distances).source.size)
+    known = np.isfinite(distances)  # of many points, ``pairs`` are a selection
+    np.fill_diagonal(known, False)
+    both = np.count_nonzero(known & known.T)
+    return bool(both < MOSTLY_TWO_WAY * np.count_nonzero(known))
 
 
 def _is_complete(distances) -> bool:

@@ -15,8 +15,10 @@ from finsler_ext.asymmetry import (
     CyclicWarning,
     SkewFidelity,
     compare_skew,
+    distance_skew,
     is_directed,
     is_symmetric,
+    knows_one_way,
     skew_potential,
 )
 from finsler_ext.evidence import Evidence
@@ -169,3 +171,15 @@ def test_symmetry_is_asked_in_one_way(form):
     assert not is_symmetric(form(nearly), rtol=0.0)
     one_way = np.triu(D)
     assert not is_symmetric(form(one_way))
+
+
+def test_one_missing_pair_among_many_points_does_not_make_distances_one_way(monkeypatch):
+    """All pairs were counted against a selection of them: from 4,000 points on."""
+    monkeypatch.setattr("finsler_ext.asymmetry.MAX_PAIRS", 1500)
+    distances = D.copy()
+    distances[3, 5] = np.nan
+    pairs = distance_skew(distances)
+    assert pairs.skew.size < 1600
+    assert not knows_one_way(distances, pairs)
+    found = Asymmetry.of_distances(distances).potential().values
+    assert spearmanr(found, skew_potential(D)).statistic > 0.8
