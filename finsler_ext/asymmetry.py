@@ -16,7 +16,12 @@ from scipy.stats import rankdata, spearmanr
 
 from finsler_ext._threads import row_blocks
 from finsler_ext.directed.data import check_square, without_duplicates
-from finsler_ext.directed.digraph import digraph_edges, edge_strengths, with_ways_back
+from finsler_ext.directed.digraph import (
+    MOSTLY_TWO_WAY,
+    digraph_edges,
+    edge_strengths,
+    with_ways_back,
+)
 from finsler_ext.directed.laplacian import solve_laplacian
 from finsler_ext.directed.potential import Potential, graph_potential, pair_potential
 from finsler_ext.geometry import RANDERS, Space
@@ -29,8 +34,6 @@ DENSITY, SCALE, DISTANCES, NONE = "density", "scale", "distances", "none"
 # More pairs than this are not ranked, and not taken from a dense matrix or a neighbour graph: an
 # evenly spaced selection stands for them.
 MAX_RANKED_PAIRS = 1_000_000
-# With fewer of the edges than this known both ways, the one-way edges say what lies high.
-MOSTLY_TWO_WAY = 0.5
 MAX_PAIRS = 4_000_000
 # Entries that differ by less than this share of the largest one are equal but for rounding.
 SYMMETRY_ROUNDING = 1e-6
@@ -271,7 +274,8 @@ def _distance_potential(distances, ridge: float | str = 0.0) -> Potential:
         return graph_potential(edge_strengths(digraph_edges(distances)), ridge)
     known = np.isfinite(pairs.skew)
     source, target, skew = (part[known] for part in pairs)
-    return pair_potential(source, target, skew, n)
+    # nothing is one-way that could be held out
+    return pair_potential(source, target, skew, n, 0.0 if ridge == "auto" else float(ridge))
 
 
 def knows_one_way(distances, pairs: SkewPairs) -> bool:

@@ -211,12 +211,19 @@ class FinslerEstimator:
         return names
 
     def _judge(
-        self, embedding, words: str = "", *, symmetric: bool = False, directed: bool | None = None
+        self,
+        embedding,
+        words: str = "",
+        *,
+        symmetric: bool = False,
+        directed: bool | None = None,
+        measured: Asymmetry | None = None,
     ) -> None:
         """Set ``skew_fidelity_`` and ``density_height_``, and say how far to trust the height.
 
         Of ``symmetric`` affinities none is expected; ``directed`` data asks for one, however small
         the drift, by default directed distances. ``words`` come first, if verbose.
+        Evidence is of ``measured``, where the height was made from something else.
         """
         graph = getattr(self, "graph_", None)
         if graph is None or graph.nnz > 0:
@@ -224,7 +231,8 @@ class FinslerEstimator:
         space, asymmetry, scale = self._space(), self.asymmetry_, self.local_scale_
         self.skew_fidelity_ = fidelity = asymmetry.fidelity(embedding, self.omega_norm_, space)
         self.density_height_ = float("nan") if scale is None else density_height(embedding, scale)
-        shown = fidelity.sign if self.omega_norm_ > 0 else float("nan")
+        shows = fidelity if measured is None else measured.fidelity(embedding)
+        shown = shows.sign if self.omega_norm_ > 0 else float("nan")
         self.evidence_ = self.evidence_._replace(shown=shown)
         if self.verbose:
             self._say(f"{words}; {fidelity}" if words else str(fidelity))
@@ -233,7 +241,8 @@ class FinslerEstimator:
                 self._say(str(self.islands_))
         if not symmetric:
             directed = asymmetry.is_directed if directed is None else directed
-            warn_of_height(self.evidence_, fidelity, self.omega_norm_, directed, space)
+            shares = measured is not None
+            warn_of_height(self.evidence_, shows, self.omega_norm_, directed, space, shares)
 
     @property
     def height_error_(self) -> np.ndarray:

@@ -17,6 +17,7 @@ from finsler_ext.asymmetry import (
     skew_potential,
 )
 from finsler_ext.directed.digraph import (
+    compares_lengths,
     digraph_edges,
     edge_strengths,
     is_digraph,
@@ -127,8 +128,8 @@ def potential(data, ridge: float | str = 0.0) -> Potential:
     Parameters
     ----------
     data : what `finsler_ext.read_directed` reads
-        A digraph, strengths or transitions: edges lead downhill. Distances: what is costly to
-        reach lies high.
+        A digraph, strengths or transitions: edges lead downhill. Distances, and graphs most of
+        whose edges have a length there and another back: what is costly to reach lies high.
     ridge : float or "auto", default=0.0
         For a digraph: shrinks all values towards zero; a multiple of the mean degree. 0 gives the
         best order of distant nodes. "auto" is the ridge that best tells the direction of edges
@@ -148,7 +149,12 @@ def potential(data, ridge: float | str = 0.0) -> Potential:
         found = Asymmetry.of_distances(D).potential()
         assert found is not None
         return found
-    return graph_potential(edge_strengths(digraph_edges(D, read.strengths)), ridge)
+    edges = digraph_edges(D, read.strengths)
+    if compares_lengths(edges):
+        found = Asymmetry.of_distances(with_ways_back(D)).potential(ridge)
+        assert found is not None
+        return found
+    return graph_potential(edge_strengths(edges), ridge)
 
 
 def neighborhood_preservation(neighbors, embedding) -> float:

@@ -30,6 +30,8 @@ from finsler_ext.schema import NONE, array, saved, whole
 WAY_BACK = 2.0
 # With more of the pairs known than this, those that are not are unknown distances.
 MOST_PAIRS = 0.5
+# With fewer of the edges than this known both ways, the one-way edges say what lies high.
+MOSTLY_TWO_WAY = 0.5
 
 
 @saved(
@@ -159,6 +161,39 @@ def edge_strengths(edges: Edges) -> scipy.sparse.csr_array:
     sigma, rho, _ = digraph_scales(edges)
     excess = np.maximum(edges.length - rho[edges.source], 0.0)
     return _matrix(edges._replace(length=np.exp(-excess / sigma[edges.source])))
+
+
+def compares_lengths(edges: Edges) -> bool:
+    """Whether what lies high follows from the lengths there and back, and not from the edges.
+
+    Lengths differ, and most edges have a way back, as streets have: D_ij − D_ji then says which
+    end is costly to reach. Memberships of i and j, each by its own scale, say it only roughly.
+    """
+    if edges.strength is not None or edges.source.size == 0 or np.ptp(edges.length) == 0:
+        return False
+    n = np.int64(edges.n_points)
+    back = np.isin(edges.source * n + edges.target, edges.target * n + edges.source)
+    return bool(np.count_nonzero(back) >= MOSTLY_TWO_WAY * back.size)
+
+
+def strength_skews(strengths) -> scipy.sparse.csr_array:
+    """C with C_ij − C_ji = (s_ji − s_ij)/(s_ij + s_ji), what the potential of strengths explains.
+
+    All pairs with a strength in either direction are stored both ways.
+
+    Examples
+    --------
+    >>> strength_skews(scipy.sparse.csr_array(np.array([[0.0, 3.0], [1.0, 0.0]]))).toarray()
+    array([[0.  , 0.25],
+           [0.75, 0.  ]])
+    """
+    there = scipy.sparse.csr_array(strengths, dtype=np.float64)
+    both = scipy.sparse.coo_array(there + there.T)
+    source, target = both.coords
+    proper = (source != target) & (both.data > 0)
+    source, target, total = source[proper], target[proper], both.data[proper]
+    share = np.asarray(there[target, source]).ravel() / total
+    return scipy.sparse.csr_array((share, (source, target)), shape=there.shape)
 
 
 def new_edges(outgoing, incoming) -> NewNeighbors:

@@ -79,12 +79,17 @@ def _ridged(edges: scipy.sparse.coo_array, ridge: float) -> Potential:
     n = edges.shape[0]
     out, into = (np.bincount(end, edges.data, n) for end in edges.coords)
     degree = out + into
-    mean_degree = float(degree[degree > 0].mean()) if edges.nnz else 1.0
     strengths = scipy.sparse.csr_array(edges)
+    return _held(strengths + strengths.T, out - into, degree, ridge)
+
+
+def _held(springs, flow, degree, ridge: float) -> Potential:
+    """(L + α) φ = flow with α = ridge · mean degree; of an infinite ridge its direction."""
+    mean_degree = float(degree[degree > 0].mean()) if degree.any() else 1.0
     alpha = 0.0 if np.isinf(ridge) else ridge * mean_degree
-    values, component = solve_laplacian(strengths + strengths.T, out - into, alpha)
+    values, component = solve_laplacian(springs, flow, alpha)
     if np.isinf(ridge):
-        values = (out - into) / mean_degree
+        values = flow / mean_degree
     return _marked(values, component, degree > 0)
 
 
@@ -138,8 +143,10 @@ def direction_auc(fall) -> float:
     return float((rank - n * (n + 1) / 2) / n**2)
 
 
-def pair_potential(source, target, skew, n: int) -> Potential:
+def pair_potential(source, target, skew, n: int, ridge: float = 0.0) -> Potential:
     """φ of n points with the least Σ (φ_target − φ_source − skew)² over pairs of points.
+
+    The ridge is a multiple of the mean number of pairs that a point is in.
 
     Examples
     --------
@@ -149,4 +156,5 @@ def pair_potential(source, target, skew, n: int) -> Potential:
     once = scipy.sparse.csr_array((np.ones(len(source)), (source, target)), shape=(n, n))
     springs = once + once.T
     flow = np.bincount(target, skew, n) - np.bincount(source, skew, n)
-    return _marked(*solve_laplacian(springs, flow), np.diff(springs.indptr) > 0)
+    degree = np.asarray(springs.sum(axis=1)).ravel()
+    return _held(springs, flow, degree, ridge)

@@ -30,7 +30,12 @@ from finsler_ext.asymmetry import (
     distance_skew,
     knows_one_way,
 )
-from finsler_ext.directed.digraph import digraph_edges, is_digraph
+from finsler_ext.directed.digraph import (
+    compares_lengths,
+    digraph_edges,
+    is_digraph,
+    with_ways_back,
+)
 from finsler_ext.directed.laplacian import centred_parts, conjugate_gradients, narrow_solver
 from finsler_ext.evidence.verdict import Evidence, HeightError, HeldOutPairs, Reliability, longer
 from finsler_ext.schema import FLAG, array, saved, whole
@@ -218,15 +223,19 @@ def velocity_evidence(indices, positions, velocities, *, random_state: int = 0) 
 def measured_pairs(D, strengths=None) -> MeasuredPairs:
     """The skew of all pairs that were measured.
 
-    Of distances D_ij − D_ji, where both are known. Of a digraph the difference of strengths, by
-    default exp(−d/mean d), an absent edge having none.
+    Of distances D_ij − D_ji, where both are known; so of a digraph most of whose edges have a
+    length there and another back. Of other digraphs the difference of strengths, by default
+    exp(−d/mean d), an absent edge having none.
     """
     n = D.shape[0]
     if strengths is None:
         chances = _chances(D)
         strengths = chances if is_transition_matrix(chances) else None
-    if strengths is None and not is_digraph(D):
-        source, target, skew = distance_skew(D)
+    measured = D
+    if strengths is None and is_digraph(D) and compares_lengths(digraph_edges(D)):
+        measured = with_ways_back(D)
+    if strengths is None and (measured is not D or not is_digraph(D)):
+        source, target, skew = distance_skew(measured)
         known = np.isfinite(skew)
         source, target, skew = source[known], target[known], skew[known]
         return MeasuredPairs(source, target, skew, np.ones(len(skew)), n)

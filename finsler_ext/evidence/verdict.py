@@ -244,12 +244,14 @@ def warn_of_height(
     omega_norm: float,
     directed: bool = False,
     space: Space = RANDERS,
+    of_shares: bool = False,
 ) -> None:
     """Tell the user of a fitted model not to read a height, with at most one reason.
 
     A height was asked for by a drift of 0.3 of the largest or more, or by data that is
     ``directed``. Chance in the data comes first: then no drift helps. So it does if most of the
     asymmetry is cyclic. Only otherwise a height that does not show it may need a larger drift.
+    Heights ``of_shares`` are fitted to the shares of what leaves a source, and judged by strengths.
     """
     asked_for = omega_norm > 0 and (omega_norm >= ASKED_FOR * space.limit or directed)
     if asked_for and evidence.more_than_chance is False and not evidence.all_cyclic:
@@ -262,6 +264,14 @@ def warn_of_height(
             f"{evidence.gradient_share:.0%} of it{beside} (evidence_.gradient_share). "
             "No height can show the rest (A → B → C → A costs more than the way back).",
             CyclicWarning,
+        )
+    elif asked_for and of_shares and fidelity.sign < NEAR_SIGN:
+        warn(
+            "The height does not show the direction of the strengths: it orders "
+            f"{fidelity.sign:.0%} of their pairs, 50% is chance. Distances are shares of what "
+            "leaves a source, so it shows sizes: from a large one all others are far. potential_ "
+            "and FinslerUMAP follow the strengths.",
+            ChanceWarning,
         )
     elif asked_for and fidelity.sign < NEAR_SIGN:
         usual = 0.5 * space.limit

@@ -8,9 +8,16 @@ import numpy as np
 import scipy.sparse
 
 from finsler_ext._messages import warn
-from finsler_ext.asymmetry import MOSTLY_TWO_WAY, distance_skew, is_symmetric, knows_one_way
+from finsler_ext.asymmetry import distance_skew, is_symmetric, knows_one_way
 from finsler_ext.directed.data import complete_paths, read_matrix
-from finsler_ext.directed.digraph import both_ways, digraph_edges, edge_strengths, is_digraph
+from finsler_ext.directed.digraph import (
+    MOSTLY_TWO_WAY,
+    both_ways,
+    compares_lengths,
+    digraph_edges,
+    edge_strengths,
+    is_digraph,
+)
 from finsler_ext.directed.read import as_matrix, check_range, fill_missing
 from finsler_ext.validation import check_diagonal
 
@@ -139,6 +146,8 @@ def digraph_strengths(X, strengths=None, weights=None):
     if strengths is not None:
         return strengths
     edges = digraph_edges(X)
+    if compares_lengths(edges):
+        return None
     if not isinstance(weights, str):
         if edges.length.size == 0 or np.ptp(edges.length) > 0:
             return None

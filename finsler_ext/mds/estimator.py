@@ -26,6 +26,7 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.data import DirectedData
+from finsler_ext.directed.digraph import strength_skews
 from finsler_ext.directed.read import (
     as_matrix,
     check_node_names,
@@ -560,7 +561,10 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
                 f"{self.normalized_stress_:.2g}), and with a column to spare larger drifts fit as "
                 f"well, too. Use n_components={fewer}, or 'auto'."
             )
-        self._judge(Y, directed=True)
+        strengths, measured = problem.measured.strengths, None
+        if strengths is not None:  # shares of what leaves a source say how much leaves it, too
+            measured = Asymmetry.of_distances(strength_skews(strengths))
+        self._judge(Y, directed=True, measured=measured)
 
     def _scaled_asymmetry(self, strengths) -> Asymmetry:
         """That of D̂; of a graph embedded by pivots, D holds known pairs only."""

@@ -29,9 +29,11 @@ from finsler_ext.asymmetry import (
 from finsler_ext.base import FinslerEstimator, check_drift_of, scores
 from finsler_ext.directed.data import DirectedData
 from finsler_ext.directed.digraph import (
+    compares_lengths,
     digraph_edges,
     edge_strengths,
     is_digraph,
+    strength_skews,
     with_ways_back,
 )
 from finsler_ext.directed.read import as_matrix, check_node_names, check_range, fill_missing, unmask
@@ -437,13 +439,15 @@ class OpenFinslerTSNE(FinslerEstimator, SaveMixin, openTSNE.TSNE):
     def _asymmetry(self, problem: Problem) -> Asymmetry:
         """What the height is to show; directed distances come first."""
         X, affinities, strengths = problem.X, problem.affinities, problem.strengths
-        precomputed = self._is_precomputed
+        precomputed, given = self._is_precomputed, None
         if precomputed and X is not None and (strengths is not None or is_digraph(X)):
-            X, strengths = with_ways_back(X), edge_strengths(digraph_edges(X, strengths))
+            edges, given, X = digraph_edges(X, strengths), strengths, with_ways_back(X)
+            strengths = None if compares_lengths(edges) else edge_strengths(edges)
         self._directed_distances = precomputed and X is not None and is_directed(X)
         self._strengths_given = strengths is not None
         if self._directed_distances:
-            return Asymmetry.of_distances(X, strengths=strengths)
+            skewed = X if given is None else strength_skews(given)
+            return Asymmetry.of_distances(skewed, strengths=strengths)
         if callable(self.metric) and getattr(affinities, "directed_input", False):
             return Asymmetry.of_distances(affinities.neighbor_distances(), strengths=affinities.P)
         scale = getattr(affinities, "local_scale", None)

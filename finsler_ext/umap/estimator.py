@@ -29,7 +29,7 @@ from finsler_ext.base import (
     transform_collection,
 )
 from finsler_ext.directed.data import DirectedData
-from finsler_ext.directed.digraph import edge_strengths
+from finsler_ext.directed.digraph import compares_lengths, edge_strengths
 from finsler_ext.directed.read import as_matrix, named_output
 from finsler_ext.evidence import Evidence
 from finsler_ext.geometry import check_drift_parameter
@@ -337,7 +337,9 @@ class FinslerUMAP(FinslerEstimator, SaveMixin, TransformerMixin, UMAP):
 
     def _asymmetry(self, rows: Rows) -> Asymmetry:
         if self._directed_distances:
-            strengths = None if self._digraph is None else edge_strengths(self._digraph)
+            edges = self._digraph
+            by_length = edges is None or compares_lengths(edges)
+            strengths = None if by_length else edge_strengths(edges)
             distances = rows.X if self._skew_distances is None else self._skew_distances
             return Asymmetry.of_distances(distances, strengths=strengths)
         if self._asymmetric_metric:

@@ -28,6 +28,7 @@ from finsler_ext.directed.digraph import (
     digraph_edges,
     digraph_scales,
     is_digraph,
+    strength_skews,
     with_ways_back,
 )
 from finsler_ext.neighbors import (
@@ -70,7 +71,7 @@ class Search:
     asymmetric : whether a metric of rows depends on the direction
     digraph : Edges, where the data is a digraph
     distances : directed distances whose skew the height is to show, of a digraph with the ways
-        back; None for features
+        back, of strengths their `strength_skews`; None for features
     """
 
     neighbors: DirectedNeighbors
@@ -106,7 +107,8 @@ class DirectedGraph:
     def attributes(self) -> dict[str, Any]:
         """What a fitted model keeps of it, by name."""
         search = self.search
-        directed = search.distances is not None and is_directed(search.distances)
+        given = search.digraph is not None and search.digraph.strength is not None
+        directed = given or (search.distances is not None and is_directed(search.distances))
         return {
             "graph_": self.matrix,
             "graph_dists_": None,
@@ -147,7 +149,8 @@ def find_neighbors(model, X, random_state, strengths=None) -> Search:
             edges = digraph_edges(X, strengths)
             near = _within_reach(edges, model._disconnection_distance)
             n_cut = edges.length.size - near.length.size
-            found = replace(found, digraph=near, distances=with_ways_back(X), n_cut=n_cut)
+            skewed = with_ways_back(X) if strengths is None else strength_skews(strengths)
+            found = replace(found, digraph=near, distances=skewed, n_cut=n_cut)
     else:
         found = _search(model, X, k, random_state)
         if model.verbose:

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_random_state
 
 from finsler_ext._messages import warn
 from finsler_ext._threads import run_rows
-from finsler_ext.directed.digraph import new_edges, new_scales
+from finsler_ext.directed.digraph import WAY_BACK, compares_lengths, new_edges, new_scales
 from finsler_ext.directed.read import check_row_names
 from finsler_ext.geometry import find_space
 from finsler_ext.height.acts import FREE, NESTED, height_share
@@ -108,6 +108,13 @@ def _new_heights(model, fixed, found, out, into, given_scale) -> np.ndarray | No
                 scale = np.ldexp(scale, model._as_fitted.exponent)
             scale = scale if given_scale is None else given_scale
             rise = np.log(scale)[:, None] - potential
+        elif model._digraph is not None and compares_lengths(model._digraph):
+            there, back = found.outgoing, found.incoming
+            there, back = (
+                np.where(np.isfinite(way), way, WAY_BACK * other)
+                for way, other in ((there, back), (back, there))
+            )
+            rise = np.asarray(back - there, dtype=np.float64)
         elif model._digraph is not None or model._asymmetric_metric:
             rise = ((_row_sums(out) - _row_sums(into)) / total)[:, None]
         else:

@@ -5,12 +5,15 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.spatial import Delaunay
 from scipy.stats import spearmanr
 
 from benchmarks.data.digraphs import planted_digraph
 from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP
 from finsler_ext.directed.potential import graph_potential
+from finsler_ext.evidence import measured_pairs
 from finsler_ext.geometry import RANDERS
+from finsler_ext.metrics import potential
 
 SHORT = {
     FinslerUMAP: {"n_epochs": 20, "random_state": 0},
@@ -99,3 +102,50 @@ def test_equal_rows_have_the_same():
     model = fitted(FinslerUMAP, X, unique=True)
     assert model.potential_.shape == (80,)
     assert np.array_equal(model.potential_[::2], model.potential_[1::2])
+
+
+def streets(n=150, drift=0.1, seed=0):
+    """A planar graph of uneven density with a wind: lengths there and back, and where it blows."""
+    rng = np.random.default_rng(seed)
+    places = rng.normal(size=(n, 2)) * np.exp(0.7 * rng.normal(size=(n, 1)))
+    ends = Delaunay(places).simplices[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2)
+    i, j = np.unique(np.sort(ends, axis=1), axis=0).T
+    length = np.linalg.norm(places[i] - places[j], axis=1)
+    rise = drift * (places[j, 0] - places[i, 0])
+    lengths, edges = np.r_[length + rise, length - rise], (np.r_[i, j], np.r_[j, i])
+    return scipy.sparse.csr_array((lengths, edges), shape=(n, n)), places[:, 0]
+
+
+@pytest.mark.parametrize("estimator", SHORT)
+def test_of_streets_with_lengths_both_ways_it_is_the_way_there_less_the_way_back(estimator):
+    """FinslerUMAP took memberships, each end by its own scale: Spearman 0.3 with the wind."""
+    graph, west = streets()
+    expected = 2 * 0.1 * (west - west.mean())
+    model = fitted(estimator, graph, metric="precomputed")
+    assert model.potential_ == pytest.approx(expected, abs=1e-6)
+    assert potential(graph).values == pytest.approx(expected, abs=1e-6)
+    assert potential(scipy.sparse.csr_array(graph.T)).values == pytest.approx(-expected, abs=1e-6)
+    assert measured_pairs(graph).skew.size == graph.nnz // 2
+    if estimator is not FinslerMDS:
+        assert model.skew_fidelity_.sign > 0.999
+        assert model.evidence_.more_than_chance
+
+
+def test_new_places_along_streets_follow_the_wind():
+    graph, west = streets()
+    old = np.arange(30, 150)
+    out, into = graph[:30][:, old], scipy.sparse.csr_array(graph[old][:, :30].T)
+    some = np.flatnonzero(np.diff(out.indptr))
+    model = fitted(FinslerUMAP, graph[old][:, old], metric="precomputed", omega_norm=0.9)
+    placed = model.transform(out[some], incoming=into[some])[:, -1]
+    assert spearmanr(placed, west[:30][some]).statistic > 0.95
+
+
+def test_a_ridge_shrinks_the_potential_of_lengths():
+    graph, _ = streets()
+    plain, ridged, degree = (potential(graph, ridge).values for ridge in (0.0, 0.3, np.inf))
+    assert ridged.std() < 0.8 * plain.std()
+    there = scipy.sparse.coo_array(graph)
+    flow = np.bincount(there.coords[1], there.data) - np.bincount(there.coords[0], there.data)
+    assert degree == pytest.approx(flow * 150 / graph.nnz)
+    assert np.array_equal(potential(graph, "auto").values, plain)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext import FinslerTSNE, FinslerUMAP, read_directed
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, read_directed
 from finsler_ext.directed.potential import graph_potential
 
 RNG = np.random.default_rng(0)
@@ -84,3 +84,40 @@ def test_new_nodes_are_placed_by_their_strengths():
     known = S[:5] > 0
     expected = S[:5] / S[:5].max(axis=1, keepdims=True)
     assert placed[:, :60][known] == pytest.approx(expected[known], rel=1e-3)
+
+
+def flows(direction, seed=0):
+    """Counts between places of very different size, more of them down a level; and the level."""
+    rng = np.random.default_rng(seed)
+    size, level = np.exp(1.5 * rng.normal(size=60)), rng.normal(size=60)
+    rates = size[:, None] * size * np.exp(direction * (level[:, None] - level))
+    counts = rng.poisson(rates * 20 / rates.mean()).astype(float)
+    np.fill_diagonal(counts, 0.0)
+    return read_directed(counts, values="strength"), level
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [(FinslerUMAP, {"n_epochs": 5}), (FinslerTSNE, {"n_iter": 5, "early_exaggeration_iter": 5})],
+)
+def test_heights_of_strengths_are_judged_by_strengths(estimator, options):
+    """By shares of what leaves a source they were judged by its size: "does not show it"."""
+    data, level = flows(0.3)
+    model = fitted(estimator, data, **options)
+    height = np.asarray(model.embedding_)[:, -1]
+    assert np.corrcoef(height, level)[0, 1] > 0.9
+    assert model.evidence_.summary == "there is a direction, and the height shows it"
+    S = data.strengths.toarray()
+    i, j = np.nonzero(np.triu(S + S.T, 1))
+    skew, rise = S[j, i] - S[i, j], height[j] - height[i]
+    assert model.skew_fidelity_.sign == pytest.approx(np.mean(skew * rise > 0) / np.mean(skew != 0))
+
+
+def test_heights_that_show_sizes_are_not_said_to_show_the_direction():
+    """The height of FinslerMDS is the size of a source; that of the strengths was tested."""
+    data, level = flows(0.3)
+    with pytest.warns(UserWarning, match="sizes"):
+        model = FinslerMDS(metric="precomputed").fit(data)
+    assert abs(np.corrcoef(model.embedding_[:, -1], level)[0, 1]) < 0.5
+    assert model.evidence_.more_than_chance
+    assert model.evidence_.summary == "there is a direction, but the height does not show it"
