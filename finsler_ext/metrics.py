@@ -24,8 +24,10 @@ from finsler_ext.directed.digraph import (
     with_ways_back,
 )
 from finsler_ext.directed.potential import Potential, graph_potential
-from finsler_ext.directed.read import read_directed
+from finsler_ext.directed.read import check_range, read_directed
 from finsler_ext.geometry import RANDERS, Space, find_space
+from finsler_ext.schema import RIDGE
+from finsler_ext.validation import check_diagonal
 
 __all__ = [
     "SkewFidelity",
@@ -141,8 +143,11 @@ def potential(data, ridge: float | str = 0.0) -> Potential:
     >>> potential([("spring", "river"), ("river", "lake"), ("lake", "sea")]).values
     array([-0.5,  0.5, -1.5,  1.5])
     """
+    RIDGE.check("ridge", ridge)
     read = read_directed(data)
     D = read.distances
+    check_range(D)
+    check_diagonal(D)
     if read.strengths is None and not is_digraph(D):
         if ridge != 0:
             raise ValueError("ridge is for digraphs; the data has distances between most pairs.")

@@ -23,6 +23,10 @@ from finsler_ext.validation import checked_structure
 VALUES = ("cost", "strength", "transitions")
 # Rows of a transition matrix may miss a sum of 1 by this much (float32 sums of many entries).
 STOCHASTIC_TOLERANCE = 1e-3
+# Squares of sums of them are finite.
+LARGEST_STRENGTH = 1e150
+# With more zeros than this share, a dense matrix holds edges, and not distances.
+MOSTLY_ZERO = 0.5
 # With fewer pairs known than this share, distances say little about the whole without the paths
 # that they are parts of: on direct flights (5 % of the pairs) a descent from a start along shortest
 # paths ends at less than half the stress.
@@ -97,6 +101,8 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
     """
     check_values(values)
     check_square(np.shape(numbers))
+    if values is None:
+        refuse_adjacency(numbers)
     if values in (None, "cost"):
         return DirectedData(numbers, names, None, how)
     if not scipy.sparse.issparse(numbers):
@@ -104,9 +110,13 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
     stochastic = values == "transitions"
     S = scipy.sparse.csr_array(numbers, dtype=np.float64, copy=True)
     S.sum_duplicates()
-    if S.nnz and (np.isnan(S.data).any() or S.data.min() < 0):
-        kind = "Transition probabilities" if stochastic else "Strengths"
-        raise ValueError(f"{kind} must be numbers ≥ 0.")
+    kind = "Transition probabilities" if stochastic else "Strengths"
+    if S.nnz and (not np.isfinite(S.data).all() or S.data.min() < 0):
+        raise ValueError(f"{kind} must be numbers ≥ 0, got {S.data.min():g} to {S.data.max():g}.")
+    if S.nnz and float(S.data.max()) > LARGEST_STRENGTH / S.shape[0]:
+        raise ValueError(
+            f"{kind} up to {S.data.max():.3g} have sums that float64 cannot hold: use another unit."
+        )
     total = np.asarray(S.sum(axis=1)).ravel()
     if stochastic:
         wrong = total - 1.0 > STOCHASTIC_TOLERANCE
@@ -129,6 +139,26 @@ def directed_data(numbers, names=None, values: str | None = None, how: str = "")
         for data in (lengths, strength)
     )
     return DirectedData(distances, names, strengths, how)
+
+
+def refuse_adjacency(D) -> None:
+    """Refuse a dense matrix in which 0 must mean "no edge": as a distance it is the shortest."""
+    if scipy.sparse.issparse(D):
+        return
+    D = np.asarray(D)
+    if D.ndim != 2 or D.shape[0] != D.shape[1] or D.dtype.kind not in "biuf":
+        return
+    zero = D == 0
+    np.fill_diagonal(zero, False)
+    n_zero, n_known = np.count_nonzero(zero), np.count_nonzero(np.isfinite(D)) - len(D)
+    if n_zero <= MOSTLY_ZERO * n_known or not (zero & (D.T > 0)).any():
+        return
+    raise ValueError(
+        f"{n_zero / n_known:.0%} of the distances between different points are 0, some of them one "
+        "way only. If 0 means that there is no edge, pass scipy.sparse.csr_array(X), or for counts "
+        "finsler_ext.read_directed(X, values='strength'). If they are distances, say so: "
+        "finsler_ext.read_directed(X, values='cost')."
+    )
 
 
 def read_matrix(D) -> np.ndarray:

@@ -134,7 +134,7 @@ def read_columns(
         )
     others = [c for c in columns if c not in ends]
     length = choose_length(others, weight, values)
-    sources, targets = (_node_names(columns[end], end) for end in ends)
+    sources, targets = (read_names(columns[end], end) for end in ends)
     numbers = np.ones(len(sources)) if length is None else _lengths(columns[length], length)
     kind = "length" if values in (None, "cost") else values.rstrip("s")
     taken = [f"source = {ends[0]}", f"target = {ends[1]}"]
@@ -142,11 +142,12 @@ def read_columns(
     return edge_data(sources, targets, numbers, values=values, how=", ".join(taken))
 
 
-def _node_names(values, column) -> list:
+def read_names(values, column) -> list:
     """Names as Python objects; whole floats are integers, missing names are an error."""
     names = values.tolist() if hasattr(values, "tolist") else list(values)
     for row, name in enumerate(names):
-        if name in (None, "") or (isinstance(name, float) and not name.is_integer()):
+        part = isinstance(name, float) and not name.is_integer()
+        if name is None or is_missing(name) or part or (isinstance(name, str) and name == ""):
             raise ValueError(
                 f"Edge {row + 1} has {name!r} as {column!r}; every edge needs a source and a "
                 "target, and numbers of nodes must be whole."
@@ -154,9 +155,15 @@ def _node_names(values, column) -> list:
     return [int(name) if isinstance(name, float) else name for name in names]
 
 
+def is_missing(cell) -> bool:
+    """Whether it is pandas' mark of what is missing, which equals nothing."""
+    return type(cell).__name__ in ("NAType", "NaTType")
+
+
 def _lengths(values, column) -> np.ndarray:
     try:
-        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        known = [np.nan if value is None or is_missing(value) else value for value in values]
+        return np.array(known, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"Column {column!r} must hold the lengths of edges as numbers.") from None
 
@@ -196,6 +203,8 @@ def edge_data(
            [0., 0., 0.]])
     """
     names = ordered_names([*sources, *targets]) if names is None else list(names)
+    if not names:
+        raise ValueError("There are neither nodes nor edges.")
     place = {name: row for row, name in enumerate(names)}
     row = np.fromiter((place[name] for name in sources), dtype=np.int64, count=len(sources))
     column = np.fromiter((place[name] for name in targets), dtype=np.int64, count=len(targets))

@@ -13,13 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from finsler_ext.directed.data import DirectedData, check_values, directed_data, without_duplicates
+from finsler_ext.directed.data import (
+    DirectedData,
+    check_values,
+    directed_data,
+    refuse_adjacency,
+    without_duplicates,
+)
 from finsler_ext.directed.edge_lists import (
     choose_length,
     edge_data,
     find_ends,
     is_nameless,
     read_columns,
+    read_names,
 )
 from finsler_ext.validation import checked_structure
 
@@ -118,11 +125,12 @@ def read_directed(
         return _igraph_data(data, weight, values)
     if column_names(data) is not None:
         return read_frame(*frame_columns(data), **said)
-    if _lists_edges(data):
+    if _lists_edges(data) or _lists_numbered_edges(data):
         if any(len(edge) not in (2, 3) for edge in data):
             raise ValueError("An edge must be (source, target) or (source, target, length).")
         sources, targets, numbers = zip(*((*edge, 1.0)[:3] for edge in data), strict=True)
-        return edge_data(sources, targets, numbers, values=values)
+        ends = read_names(sources, "source"), read_names(targets, "target")
+        return edge_data(*ends, numbers, values=values)
     if isinstance(data, (list, tuple)) and len(data) in (2, 3):
         lengths = {len(part) for part in data if np.ndim(part) == 1}
         if all(np.ndim(part) == 1 for part in data) and lengths != {len(data)}:
@@ -138,8 +146,23 @@ def read_directed(
                 f"{type(data).__name__}."
             )
     matrix = unmask(data)
-    matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    if not scipy.sparse.issparse(matrix):
+        matrix = _numeric(matrix)
+        if matrix.dtype.kind not in "biuf":
+            raise ValueError(
+                f"The data must be numbers, got {type(data).__name__} of {matrix.dtype}. A list of "
+                "edges has tuples: [(source, target), ...]."
+            )
     return directed_data(matrix, None, values)
+
+
+def _numeric(matrix) -> np.ndarray:
+    """Objects as numbers, if they are some; otherwise as they are."""
+    try:
+        matrix = np.asarray(matrix)
+        return matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix
+    except (TypeError, ValueError):
+        return np.asarray(matrix, dtype=object) if not isinstance(matrix, np.ndarray) else matrix
 
 
 def as_matrix(X, *, precomputed: bool) -> MatrixInput:
@@ -156,8 +179,11 @@ def as_matrix(X, *, precomputed: bool) -> MatrixInput:
                 "point to another, and has no features."
             )
         return MatrixInput(X)
-    if kind is None and column_names(X) is None:
-        return MatrixInput(unmask(X))
+    if kind is None and column_names(X) is None and not _lists_numbered_edges(X):
+        X = unmask(X)
+        if isinstance(X, (np.ndarray, list, tuple)):
+            refuse_adjacency(_numeric(X))
+        return MatrixInput(X)
     data = read_directed(X)
     square = kind is None and not scipy.sparse.issparse(data.distances)
     return MatrixInput(data.distances, data.names, data.names if square else None, data.strengths)
@@ -303,6 +329,16 @@ def _lists_edges(X) -> bool:
     """Whether X is a list of tuples that start with the name of a node."""
     first = X[0] if isinstance(X, (list, tuple)) and X else None
     return isinstance(first, tuple) and len(first) in (2, 3) and isinstance(first[0], str)
+
+
+def _lists_numbered_edges(X) -> bool:
+    """Whether X is a list of tuples that cannot be the rows of a square matrix."""
+    if not isinstance(X, list) or not X or not all(isinstance(edge, tuple) for edge in X):
+        return False
+    sizes = {len(edge) for edge in X}
+    if not sizes <= {2, 3}:
+        return False
+    return sizes != {len(X)} or any(edge[place] != 0 for place, edge in enumerate(X))
 
 
 def _is_graph(data) -> bool:

@@ -404,7 +404,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
                 self._pivots, self.dissimilarity_matrix_ = pivots.remembered(), pivots.known()
                 return Problem(pivots, None, measured, graph, settings, random_state)
             given = strengths is not None
-            directed = checked_dissimilarities(X, weights, missing=self.missing, strengths=given)
+            directed = checked_dissimilarities(
+                measured, weights, missing=self.missing, strengths=given
+            )
         # Unknown pairs must not read as zeros.
         self.dissimilarity_matrix_ = directed.with_nan()
         return Problem(directed, known, measured, graph, settings, random_state)

@@ -1,14 +1,17 @@
 """The door for directed data: every container, names of columns, strengths, missing pairs."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 
-from finsler_ext import FinslerUMAP, read_directed
+from finsler_ext import FinslerMDS, FinslerTSNE, FinslerUMAP, read_directed
 from finsler_ext.asymmetry import gradient_share
 from finsler_ext.directed.data import read_matrix
 from finsler_ext.directed.edge_lists import find_ends
 from finsler_ext.directed.read import as_matrix, check_range, fill_missing
+from finsler_ext.metrics import potential
 
 pd = pytest.importorskip("pandas")
 nan = np.nan
@@ -311,3 +314,90 @@ def test_separate_sequences_are_refused_with_the_way_out():
         read_directed(ends)
     assert read_directed(list(zip(*ends, strict=True))).names == ["a", "b", "c", "d"]
     assert read_directed([[0.0, 1.0], [2.0, 0.0]]).distances.shape == (2, 2)
+
+
+@pytest.mark.parametrize("counts", [1, 5])
+@pytest.mark.parametrize("estimator", [FinslerUMAP, FinslerTSNE, FinslerMDS])
+def test_a_dense_adjacency_matrix_is_not_taken_for_distances(estimator, counts):
+    """Absent edges were the shortest distances, and the order was turned over: "shows it"."""
+    rng = np.random.default_rng(0)
+    edges = np.triu(rng.random((30, 30)) < 0.2, 1) * rng.integers(1, counts + 1, (30, 30))
+    for data in (edges, edges.astype(float), edges.tolist(), pd.DataFrame(edges)):
+        with pytest.raises(ValueError, match="0 means that there is no edge"):
+            estimator(metric="precomputed").fit(data)
+        with pytest.raises(ValueError, match="0 means that there is no edge"):
+            potential(data)
+    said = read_directed(edges, values="cost")
+    assert said.distances is edges
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimator(metric="precomputed").fit(said)
+    assert (np.diff(potential(scipy.sparse.csr_array(edges)).values) < 0).mean() > 0.5
+    twins = np.zeros((8, 8))
+    twins[0, 1:] = twins[1:, 0] = 1.0
+    assert read_directed(twins).distances is twins  # seven points in one place
+
+
+def test_tuples_of_numbered_nodes_are_edges():
+    found = read_directed([(2, 0), (0, 1), (10, 0)])
+    assert found.names == [0, 1, 2, 10]
+    assert found.distances.nnz == 3
+    triples = read_directed([(0, 1, 2.0), (1, 2, 3.0), (2, 0, 4.0)])
+    assert triples.distances[1, 2] == 3.0
+    matrix = [(0, 1, 2.0), (1, 0, 3.0), (2, 4, 0.0)]
+    np.testing.assert_array_equal(read_directed(matrix).distances, matrix)
+    assert potential([(0, 1), (1, 2), (2, 3)]).values.tolist() == [1.5, 0.5, -0.5, -1.5]
+    model = FinslerUMAP(metric="precomputed", n_epochs=5).fit([(0, 1), (1, 2), (2, 3), (3, 4)])
+    assert model.node_names_.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_missing_cells_of_edge_lists_are_said_to_be_missing():
+    ends = {"source": pd.array(["a", None, "b"], dtype="string"), "target": ["b", "a", "a"]}
+    with pytest.raises(ValueError, match="Edge 2 has"):
+        read_directed(pd.DataFrame(ends))
+    ends["source"] = pd.to_datetime(["2020-01-01", None, "2020-01-02"])
+    with pytest.raises(ValueError, match="Edge 2 has"):
+        read_directed(pd.DataFrame(ends))
+    for gone in (None, nan):
+        with pytest.raises(ValueError, match="Edge 1 has"):
+            read_directed([("a", gone), ("b", "c")])
+    weighted = {"source": [*"abc"], "target": [*"bca"], "weight": pd.array([1.0, None, 2.0])}
+    assert read_directed(pd.DataFrame(weighted)).distances.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "values", "match"),
+    [
+        ([["a", "b"], ["b", "c"]], None, "must be numbers.*tuples"),
+        (np.array([[0, "x"], [1, 0]], dtype=object), None, "must be numbers"),
+        (np.array([[0, 1j], [1, 0]]), None, "must be numbers"),
+        (scipy.sparse.csr_array([[0, np.inf], [1.0, 0]]), "strength", "Strengths must be numbers"),
+        (np.array([[0, 1e200], [1.0, 0]]), "strength", "use another unit"),
+    ],
+)
+def test_what_is_no_number_is_refused(data, values, match):
+    with pytest.raises(ValueError, match=match):
+        read_directed(data, values=values)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "match"),
+    [
+        (np.array([[0, -1.0], [1, 0]]), {}, "not be negative, got -1"),
+        (np.array([[0, -np.inf], [1, 0]]), {}, "inf"),
+        (scipy.sparse.csr_array([[0, -1.0], [1, 0]]), {}, "not be negative"),
+        (np.array([[1.0, 2.0], [1, 0]]), {}, "to itself must be 0"),
+        ([("a", "b")], {"ridge": -1.0}, "ridge must be"),
+        ([("a", "b")], {"ridge": nan}, "ridge must be"),
+        ([("a", "b")], {"ridge": "best"}, "ridge must be"),
+    ],
+)
+def test_a_potential_is_of_checked_data(data, options, match):
+    with pytest.raises(ValueError, match=match):
+        potential(data, **options)
+
+
+def test_a_graph_without_nodes_is_refused():
+    nx = pytest.importorskip("networkx")
+    with pytest.raises(ValueError, match="neither nodes nor edges"):
+        read_directed(nx.DiGraph())
