@@ -279,8 +279,8 @@ def _chances(D):
         return None
     chances = scipy.sparse.csr_array(D, dtype=np.float64, copy=True)
     chances.data = np.exp(-chances.data)
-    sums = chances.sum(axis=1)
-    return chances if np.abs(sums[sums > 0] - 1.0).max() < STOCHASTIC else None
+    sums = chances.sum(axis=1)[np.diff(chances.indptr) > 0]
+    return chances if np.abs(sums - 1.0).max() < STOCHASTIC else None
 
 
 @one_blas_thread()

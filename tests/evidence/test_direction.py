@@ -194,3 +194,18 @@ def test_very_large_distances_have_the_same_evidence():
     plain = direction_evidence(D)
     with np.errstate(over="raise"):
         assert direction_evidence(D * 2.0**460) == plain
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e3, 1e6, 1e60])
+@pytest.mark.parametrize("lengths", ["equal", "one way", "both ways"])
+def test_the_unit_of_the_lengths_does_not_count(unit, lengths):
+    """exp(−d) of all lengths above 745 is 0: streets in metres stopped every fit."""
+    rng = np.random.default_rng(0)
+    known = rng.random((40, 40)) < 0.1
+    known |= known.T if lengths == "both ways" else False
+    known &= ~np.eye(40, dtype=bool)
+    D = known * (1.0 if lengths == "equal" else rng.uniform(1, 2, size=known.shape))
+    found = direction_evidence(scipy.sparse.csr_array(unit * D))
+    plain = direction_evidence(scipy.sparse.csr_array(D))
+    assert found.p_value == plain.p_value
+    assert found.gradient_share == pytest.approx(plain.gradient_share)
