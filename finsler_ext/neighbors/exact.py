@@ -22,6 +22,7 @@ from finsler_ext.neighbors.search import (
     NewNeighbors,
     smallest,
     with_missing,
+    with_self,
     with_self_first,
 )
 
@@ -80,11 +81,7 @@ class ExactIndex:
             return self._build_by_blocks(X, k)
         rows = DenseRows(self._reduction.rows)
         indices, distances = nearest_rows(rows, rows, k - 1, n_threads=self.n_threads, same=True)
-        n = len(rows)
-        own = np.arange(n)[:, None]
-        indices = np.hstack([own, indices])
-        distances = np.hstack([np.zeros((n, 1)), self._reduction.value(distances)])
-        return with_self_first(indices, distances, dtype=self.dtype)
+        return with_self(indices, self._reduction.value(distances), dtype=self.dtype)
 
     def _build_by_blocks(self, X, k: int) -> DirectedNeighbors:
         n = X.shape[0]

@@ -96,6 +96,13 @@ def with_self_first(indices, distances, search_index=None, dtype=np.float32) -> 
     return DirectedNeighbors(indices, distances, search_index)
 
 
+def with_self(indices, distances, dtype=np.float32) -> DirectedNeighbors:
+    """Every point in front of its neighbours, among which it is not."""
+    n = len(indices)
+    indices = np.hstack([np.arange(n)[:, None], indices])
+    return with_self_first(indices, np.hstack([np.zeros((n, 1)), distances]), dtype=dtype)
+
+
 def with_missing(indices, outgoing, incoming) -> NewNeighbors:
     """Neighbours of new points, with −1 and inf where there is none."""
     missing = ~np.isfinite(outgoing) | (indices < 0)
@@ -156,11 +163,8 @@ def precomputed_neighbors(D, n_neighbors: int) -> DirectedNeighbors:
     if scipy.sparse.issparse(D):
         source, target, value = _stored(D)
         others = source != target
-        indices, distances = _nearest_stored(
-            source[others], target[others], value[others], n, n_neighbors - 1
-        )
-        own = np.arange(n)[:, None]
-        return with_self_first(np.hstack([own, indices]), np.hstack([np.zeros((n, 1)), distances]))
+        edges = source[others], target[others], value[others]
+        return with_self(*_nearest_stored(*edges, n, n_neighbors - 1))
     indices = np.empty((n, n_neighbors), dtype=np.int64)
     distances = np.empty((n, n_neighbors), dtype=np.float64)
     for rows in row_blocks(n):

@@ -25,7 +25,7 @@ from finsler_ext._messages import warn
 from finsler_ext._threads import plain_interrupt, resolve_n_jobs, row_blocks, run_rows
 from finsler_ext.neighbors.exact import is_asymmetric
 from finsler_ext.neighbors.geodesics import geodesic_neighbors as extend_along_paths
-from finsler_ext.neighbors.search import distances_between, with_self_first
+from finsler_ext.neighbors.search import distances_between, with_self
 from finsler_ext.scales import (
     NEIGHBORS_PER_PERPLEXITY,
     gaussian_scales,
@@ -153,11 +153,7 @@ class DirectedAffinities(Affinities):
         return None
 
     def _extend(self, n_neighbors, data, between):
-        n = len(self.neighbors)
-        own = np.arange(n)[:, None]
-        near = with_self_first(
-            np.hstack([own, self.neighbors]), np.hstack([np.zeros((n, 1)), self.distances])
-        )
+        near = with_self(self.neighbors, self.distances)
         far = extend_along_paths(near, n_neighbors, data, distances=between)
         self.neighbors, self.distances = far.indices[:, 1:], far.distances[:, 1:].astype(float)
 
