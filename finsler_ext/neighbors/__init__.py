@@ -16,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse
 
+from finsler_ext.neighbors.distances import REDUCIBLE
+from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex
+from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
+from finsler_ext.neighbors.nndescent import NNDescentIndex
 from finsler_ext.neighbors.search import NeighborIndex, SearchSettings
 
 __all__ = ["EXACT", "KMEANS_GRAPH", "NN_DESCENT", "SEARCHES", "cheapest_search", "make_index"]
@@ -35,8 +38,6 @@ EXACT_SECONDS = 3.0
 
 
 def _exact(use: SearchSettings) -> NeighborIndex:
-    from finsler_ext.neighbors.exact import EUCLIDEAN, ExactIndex
-
     by_name = use.function is None or use.metric in EUCLIDEAN
     return ExactIndex(
         use.metric if by_name else use.function,  # type: ignore[arg-type]
@@ -49,23 +50,15 @@ def _exact(use: SearchSettings) -> NeighborIndex:
 
 
 def _kmeans_graph(use: SearchSettings) -> NeighborIndex:
-    from finsler_ext.neighbors.kmeans_graph import KMeansGraphIndex
-
     return KMeansGraphIndex(
         use.metric, random_state=use.random_state, n_threads=use.n_threads, dtype=use.dtype
     )
 
 
-def _nn_descent(use: SearchSettings) -> NeighborIndex:
-    from finsler_ext.neighbors.nndescent import NNDescentIndex
-
-    return NNDescentIndex(use)
-
-
 SEARCHES: dict[str, Callable[[SearchSettings], NeighborIndex]] = {
     EXACT: _exact,
     KMEANS_GRAPH: _kmeans_graph,
-    NN_DESCENT: _nn_descent,
+    NN_DESCENT: NNDescentIndex,
 }
 
 
@@ -78,13 +71,11 @@ def make_index(search: str, settings: SearchSettings) -> NeighborIndex:
 
 def cheapest_search(X, metric, *, approximate: bool = False) -> str:
     """The search to take for the rows of X; ``approximate`` leaves out the exact one."""
-    from finsler_ext.neighbors.distances import REDUCIBLE
-
     n = X.shape[0]
     if n < SMALL and not approximate:
         return EXACT
-    dense = isinstance(X, np.ndarray) and not scipy.sparse.issparse(X) and X.dtype.kind == "f"
-    if not dense or not isinstance(metric, str) or metric not in REDUCIBLE:
+    dense = isinstance(X, np.ndarray) and X.dtype.kind == "f"
+    if not dense or metric not in REDUCIBLE:
         return NN_DESCENT
     seconds = n * n * (SECONDS_PER_PAIR + SECONDS_PER_ENTRY * X.shape[1])
     if seconds <= EXACT_SECONDS and not approximate:

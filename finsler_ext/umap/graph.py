@@ -31,12 +31,7 @@ from finsler_ext.directed.digraph import (
     strength_skews,
     with_ways_back,
 )
-from finsler_ext.neighbors import (
-    EXACT,
-    cheapest_search,
-    kmeans_graph,  # noqa: F401  (a model file may hold its index)
-    make_index,
-)
+from finsler_ext.neighbors import EXACT, cheapest_search, make_index
 from finsler_ext.neighbors.exact import (
     EUCLIDEAN,
     ExactIndex,
