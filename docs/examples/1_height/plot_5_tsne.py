@@ -17,8 +17,9 @@ X, digit = X[:800], digit[:800]
 model = FinslerTSNE(omega_norm=0.5, random_state=0).fit(X)
 other = FinslerTSNE(omega_norm=0.9, random_state=0).fit(X)
 print(model.evidence_)
-same = np.array_equal(np.asarray(model.embedding_)[:, :2], np.asarray(other.embedding_)[:, :2])
-print("the map does not depend on the drift:", same)
+one, two = (np.asarray(m.embedding_)[:, :2] for m in (model, other))
+moved = np.linalg.norm(one - two, axis=1).max() / np.sqrt(one.var(axis=0).sum())
+print(f"from drift 0.5 to 0.9 the map moves by at most {moved:.2%} of its spread")
 
 plot_map(model)
 

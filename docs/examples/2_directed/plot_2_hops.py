@@ -6,7 +6,7 @@ In a graph without lengths, all neighbours are one step away, near ones and far 
 distances then contain the same constant. ``scaling="interval"`` finds it and subtracts it, which
 lowers the stress.
 
-How much it helps depends on the graph. Here the stress falls by a seventh. On a regular grid of
+How much it helps depends on the graph. Here the stress falls by a sixth. On a regular grid of
 one-way streets (14 by 7) the constant was 0.13 and the stress did not change. This page needs
 networkx.
 """
