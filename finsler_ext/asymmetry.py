@@ -417,20 +417,16 @@ def is_directed(D) -> bool:
         return bool(np.any(np.abs(there - back) > DIRECTED_SHARE * (there + back)))
 
 
-# How much of the asymmetry of directed distances any height can show.
-#
-# Of the skew part K_ij = (D_ij − D_ji)/2 a height shows what is a difference u_j − u_i. The best u
-# solves V u = −K 1 with V the Laplacian of the pairs that are known both ways; the share of Σ K²
-# that it takes is 2 uᵀVu / Σ K². The rest is cyclic (A → B → C → A costs more than the way back)
-# or noise.
-
-
 class CyclicWarning(UserWarning):
     """Most of the asymmetry of the data has no height."""
 
 
 def gradient_share(D) -> float:
     """Share of the asymmetry of D that is a difference of heights, from 0 to 1.
+
+    Of the skew part K_ij = (D_ij − D_ji)/2 a height shows what is a difference u_j − u_i. The best
+    u solves V u = −K 1 with V the Laplacian of the pairs that are known both ways, and takes the
+    share 2 uᵀVu / Σ K². The rest is cyclic (A → B → C → A costs more than the way back) or noise.
 
     Parameters
     ----------

@@ -312,11 +312,7 @@ def _checked_affinities(W, name):
     return W
 
 
-# Objectives of the spectral family in a Randers space, each with its gradient.
-#
-# A loss takes positions of shape (n, m) and returns its value and its gradient there; N × N
-# matrices are formed, one per coordinate at most.
-
+# A loss takes positions of shape (n, m) and returns its value and its gradient there.
 Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 

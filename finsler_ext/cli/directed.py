@@ -61,7 +61,7 @@ def read_directed_file(path: Path, options) -> Table:
     if n < FEWEST:
         read = f", read as {data.how}" if data.how else ""
         raise UsageError(f"{path} has {n} points{read}; an embedding needs at least {FEWEST}")
-    n_known = _known_pairs(D)
+    n_known = data.n_known
     if n_known == 0:
         raise UsageError(f"{path} has no distance between any two points")
     if np.nanmin(D.data if scipy.sparse.issparse(D) else D) < 0:
@@ -69,15 +69,6 @@ def read_directed_file(path: Path, options) -> Table:
     rows = list(range(n)) if data.names is None else list(data.names)
     source = f"{n} points with {n_known} directed distances"
     return Table(replace(data, distances=D), None, rows, label, source)
-
-
-def _known_pairs(D) -> int:
-    """Ordered pairs whose distance is known."""
-    if scipy.sparse.issparse(D):
-        entries = D.tocoo()
-        return int(np.count_nonzero(entries.coords[0] != entries.coords[1]))
-    known = np.isfinite(D)
-    return int(known.sum() - known.diagonal().sum())
 
 
 def method_for(data) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+import finsler_ext
 from finsler_ext._files import encodable
 from finsler_ext._messages import LAYOUT, stage
 from finsler_ext.cli.messages import (
@@ -187,20 +188,15 @@ def _fitted(method: str, settings: dict, data: Table, options):
             raise UsageError("--pin is for umap and tsne; use --method umap")
         pinned = read_places(Path(options.pin), data.rows, options.components or COLUMNS)
     bar = {"bar_format": BAR, "delay": PATIENCE, "leave": False, "disable": None}
+    estimator = getattr(finsler_ext, NAMES[method])
     if method == "umap":
-        from finsler_ext import FinslerUMAP
-
-        model = FinslerUMAP(tqdm_kwds={"desc": "embedding", **bar}, **settings)
-        return model.fit(X, pinned=pinned)
+        settings["tqdm_kwds"] = {"desc": "embedding", **bar}
+        return estimator(**settings).fit(X, pinned=pinned)
     if method == "tsne":
-        from finsler_ext import FinslerTSNE
-
-        model = FinslerTSNE(callbacks_every_iters=TSNE_STRIDE, **settings)
+        model = estimator(callbacks_every_iters=TSNE_STRIDE, **settings)
         with _tsne_bar(model.early_exaggeration_iter + model.n_iter, bar) as step:
             model.set_params(callbacks=[step]).fit(X, pinned=pinned)
         return model.set_params(callbacks=None)
-    from finsler_ext import FinslerMDS
-
     stage(LAYOUT)
     n = len(data.rows)
     if n > MOST_ROWS:
@@ -210,7 +206,7 @@ def _fitted(method: str, settings: dict, data: Table, options):
         )
     settings["verbose"] = n > MDS_PATIENCE and sys.stderr.isatty()
     with redirect_stdout(StringIO()):  # the bar is on stderr; the rest is said in the end
-        return FinslerMDS(**settings).fit(X)
+        return estimator(**settings).fit(X)
 
 
 def _points(data: Table, options):
@@ -279,12 +275,12 @@ def demo(options, interrupts: Interrupts) -> int:
     check_package("matplotlib", "plot", f"the picture {options.output}")
     from sklearn.datasets import load_digits
 
-    from finsler_ext import FinslerUMAP
     from finsler_ext.plot import plot_map
 
     X, digit = load_digits(return_X_y=True)
     started = time.perf_counter()
-    model = FinslerUMAP(omega_norm=options.omega_norm, random_state=options.seed).fit(X)
+    settings = {"omega_norm": options.omega_norm, "random_state": options.seed}
+    model = finsler_ext.FinslerUMAP(**settings).fit(X)
     seconds = time.perf_counter() - started
     interrupts.check()
     with save_figure(options.output, 2) as (left, right):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import finsler_ext
 from finsler_ext.cli.embed import parameters
 from finsler_ext.cli.messages import (
     NAMES,
@@ -46,8 +47,6 @@ def embed_large(options, interrupts: Interrupts) -> int:
     source, output = _checked_files(options)
     if options.save is not None:
         check_file(Path(options.save), "--save", MODELS, source, output)
-    import finsler_ext
-
     name = NAMES[options.method or "umap"]
     model = getattr(finsler_ext, name)(**parameters(options))
     with warnings_as_notes(), _cluster(options) as runner:
@@ -134,7 +133,7 @@ def _blocks(source: Path, options, runner, columns=None):
         if options.label or options.drop:
             raise UsageError(f"--label and --drop name columns of parquet; {source} is zarr")
         return blocks_of(X, runner), None
-    for wanted in [*options.drop, *([options.label] if options.label else []), *(columns or [])]:
+    for wanted in [*options.drop, *filter(None, [options.label]), *(columns or [])]:
         if wanted not in X.columns:
             raise UsageError(f"{source} has no column {wanted!r}; it has {listed(X.columns)}")
     if columns is None:

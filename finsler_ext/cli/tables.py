@@ -220,13 +220,16 @@ def _text(path: Path, options, known: list[str] | None) -> Table:
     chosen = _choose(path, names, options, known, header=header, nameless=nameless)
     used, label, row_names, unused = chosen
     texts: dict[Any, list[str]] = {c: [] for c in (label, row_names) if c is not None}
-    blocks, places = [], []
+    blocks: list[np.ndarray] = []
+    places: list[int] = []
     rows = chain(start[1:] if header else start, lines)
     while chunk := list(islice(rows, CHUNK)):
-        blocks.append(_numbers(path, names, used, chunk))
-        places += [line for line, _ in chunk]
-        for c, cells_of in texts.items():
-            cells_of += [cells[c] for _, cells in chunk]
+        at, cells = zip(*chunk, strict=True)
+        columns = list(zip(*cells, strict=True))
+        blocks.append(_numbers(path, names, used, columns, at))
+        places += at
+        for c, text in texts.items():
+            text += columns[c]
     if not blocks:
         raise UsageError(f"{path} has a header but no rows")
     X = np.concatenate(blocks)
@@ -244,14 +247,14 @@ def _text(path: Path, options, known: list[str] | None) -> Table:
     )
 
 
-def _numbers(path, names: list[str], used: list[int], chunk) -> np.ndarray:
-    block = np.empty((len(chunk), len(used)))
+def _numbers(path, names: list[str], used: list[int], columns, lines) -> np.ndarray:
+    block = np.empty((len(lines), len(used)))
     bad: list[tuple[str, str, int]] = []
     for place, c in enumerate(used):
-        cells = [cells[c] for _, cells in chunk]
+        cells = columns[c]
         wrong = numbers_of(cells, block[:, place])
         if wrong is not None:
-            bad.append((names[c], cells[wrong], chunk[wrong][0]))
+            bad.append((names[c], cells[wrong], lines[wrong]))
         elif np.nanmax(np.abs(block[:, place]), initial=0) > MOST_EXACT:
             whole = [int(cell) for cell in cells if cell.lstrip("+-").isdecimal()]
             _check_exact(path, names[c], whole)

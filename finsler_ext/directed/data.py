@@ -27,9 +27,8 @@ STOCHASTIC_TOLERANCE = 1e-3
 LARGEST_STRENGTH = 1e150
 # With more zeros than this share, a dense matrix holds edges, and not distances.
 MOSTLY_ZERO = 0.5
-# With fewer pairs known than this share, distances say little about the whole without the paths
-# that they are parts of: on direct flights (5 % of the pairs) a descent from a start along shortest
-# paths ends at less than half the stress.
+# With fewer pairs known than this share, a descent starts along shortest paths: on direct flights
+# (5 % of the pairs) it then ends at less than half the stress.
 MOSTLY_KNOWN = 0.5
 
 
@@ -58,15 +57,20 @@ class DirectedData:
 
     def __str__(self) -> str:
         """What was read: columns, nodes, edges, and how many of these are one-way."""
-        n = self.distances.shape[0]
+        n, n_known = self.distances.shape[0], self.n_known
         if scipy.sparse.issparse(self.distances):
-            n_edges, share = len(self._edges()), 100 * self.one_way_share
-            size = f"{n:,} nodes, {n_edges:,} edges, {share:.0f} % one-way"
+            size = f"{n:,} nodes, {n_known:,} edges, {100 * self.one_way_share:.0f} % one-way"
         else:
-            known = np.isfinite(self.distances)
-            n_known = np.count_nonzero(known) - np.count_nonzero(known.diagonal())
             size = f"{n:,} points, {n_known:,} of {n * (n - 1):,} pairs known"
         return f"{self.how}; {size}" if self.how else size
+
+    @property
+    def n_known(self) -> int:
+        """Ordered pairs of different points whose distance is known."""
+        if scipy.sparse.issparse(self.distances):
+            return len(self._edges())
+        known = np.isfinite(self.distances)
+        return int(np.count_nonzero(known) - np.count_nonzero(known.diagonal()))
 
     @property
     def one_way_share(self) -> float:
