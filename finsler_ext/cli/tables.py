@@ -220,16 +220,13 @@ def _text(path: Path, options, known: list[str] | None) -> Table:
     chosen = _choose(path, names, options, known, header=header, nameless=nameless)
     used, label, row_names, unused = chosen
     texts: dict[Any, list[str]] = {c: [] for c in (label, row_names) if c is not None}
-    blocks: list[np.ndarray] = []
-    places: list[int] = []
+    blocks, places = [], []
     rows = chain(start[1:] if header else start, lines)
     while chunk := list(islice(rows, CHUNK)):
-        at, cells = zip(*chunk, strict=True)
-        columns = list(zip(*cells, strict=True))
-        blocks.append(_numbers(path, names, used, columns, at))
-        places += at
+        blocks.append(_numbers(path, names, used, chunk))
+        places += [line for line, _ in chunk]
         for c, text in texts.items():
-            text += columns[c]
+            text += [cells[c] for _, cells in chunk]
     if not blocks:
         raise UsageError(f"{path} has a header but no rows")
     X = np.concatenate(blocks)
@@ -247,14 +244,14 @@ def _text(path: Path, options, known: list[str] | None) -> Table:
     )
 
 
-def _numbers(path, names: list[str], used: list[int], columns, lines) -> np.ndarray:
-    block = np.empty((len(lines), len(used)))
+def _numbers(path, names: list[str], used: list[int], chunk) -> np.ndarray:
+    block = np.empty((len(chunk), len(used)))
     bad: list[tuple[str, str, int]] = []
     for place, c in enumerate(used):
-        cells = columns[c]
+        cells = [cells[c] for _, cells in chunk]
         wrong = numbers_of(cells, block[:, place])
         if wrong is not None:
-            bad.append((names[c], cells[wrong], lines[wrong]))
+            bad.append((names[c], cells[wrong], chunk[wrong][0]))
         elif np.nanmax(np.abs(block[:, place]), initial=0) > MOST_EXACT:
             whole = [int(cell) for cell in cells if cell.lstrip("+-").isdecimal()]
             _check_exact(path, names[c], whole)
