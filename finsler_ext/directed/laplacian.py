@@ -122,6 +122,9 @@ def _without_loops(springs) -> scipy.sparse.csr_array:
     springs = scipy.sparse.csr_array(springs, dtype=np.float64)
     springs = scipy.sparse.csr_array(springs - _diagonal(springs.diagonal()))
     springs.eliminate_zeros()
+    # SciPy 1.15 finds trees and orders with indices of 32 bits only
+    springs.indices = springs.indices.astype(np.int32, copy=False)
+    springs.indptr = springs.indptr.astype(np.int32, copy=False)
     return springs
 
 
