@@ -32,6 +32,12 @@ STRENGTHS = _set(
     "count counts n num number strength strengths synapses synapse probability prob p frequency "
     "clicks visits trips flow traffic volume similarity affinity correlation passengers messages"
 )
+# Things that are counted: the only column besides the ends is not a length then.
+COUNTED = _set(
+    "wins victories votes citations cites links mentions likes retweets calls mails emails "
+    "contacts interactions occurrences views hits transactions transfers trade exports imports "
+    "migrants movers commuters tourists"
+)
 
 
 def _words(name) -> str:
@@ -43,7 +49,7 @@ def _words(name) -> str:
 def _is_strength(name) -> bool:
     """Whether a name says that more is closer: "n_synapses" does, "n_minutes" does not."""
     words = set(_words(name).split("_"))
-    return bool(words & STRENGTHS) and not words & (COSTS - {"weight"})
+    return bool(words & (STRENGTHS | COUNTED)) and not words & (COSTS - {"weight"})
 
 
 def _is_length(name) -> bool:

@@ -182,11 +182,12 @@ def _of_graph(D: np.ndarray, weights: str, missing: str) -> tuple[np.ndarray, np
         raise ValueError("weights='adjacent' is for a graph; here all pairs are known.")
     source, target = np.nonzero(known)
     graph = scipy.sparse.coo_array((D[source, target], (source, target)), shape=D.shape)
-    share = adjacent.sum() / (D.size - len(D))
+    paths = read_matrix(complete_paths(both_ways(graph))).astype(D.dtype)
+    share = adjacent.sum() / (np.count_nonzero(np.isfinite(paths)) - len(D))
     # w adjacent / (w adjacent + others) = ADJACENT_SHARE; never less than the others
     favour = max(1.0, ADJACENT_SHARE / (1.0 - ADJACENT_SHARE) * (1.0 - share) / share)
     favoured = np.where(adjacent, D.dtype.type(favour), D.dtype.type(1))
-    return read_matrix(complete_paths(both_ways(graph))).astype(D.dtype), favoured
+    return paths, favoured
 
 
 def _is_digraph(D: np.ndarray, strengths: bool) -> bool:

@@ -105,3 +105,13 @@ def test_weights_of_graphs_are_checked(planted):
         model.fit(np.ones((5, 5)) - np.eye(5), weights="adjacent")
     with pytest.raises(ValueError, match="metric='precomputed'"):
         FinslerMDS().fit(np.eye(5), weights="adjacent")
+
+
+@pytest.mark.filterwarnings("ignore:3 points have no known", "ignore:Much of the asymmetry")
+def test_isolated_nodes_do_not_change_the_weight_of_edges(planted):
+    """Their pairs, of which none is known, were counted among those that are not edges."""
+    graph, _ = planted
+    more = scipy.sparse.csr_array(scipy.sparse.block_diag([graph, scipy.sparse.csr_array((3, 3))]))
+    plain, among = (FinslerMDS(metric="precomputed", max_iter=20).fit(g) for g in (graph, more))
+    assert among.embedding_[:300] == pytest.approx(plain.embedding_, abs=1e-9)
+    assert among.gradient_share_ == pytest.approx(plain.gradient_share_)
