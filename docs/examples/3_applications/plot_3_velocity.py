@@ -54,6 +54,8 @@ left.set(xticks=[], yticks=[], title="map of the cells (grey: not of this lineag
 sizes = [(cluster == name).sum() for name in lineage]
 labels = [f"{name}\n({size})" for name, size in zip(shown, sizes, strict=True)]
 right.set_xticks(range(5), labels, fontsize=12)
+for tick, color in zip(right.get_xticklabels(), colors, strict=True):
+    tick.set_color(color)
 right.set(
     ylabel="height of each cell; line: median",
     xlabel="(number of cells)",
