@@ -379,7 +379,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
                 f"local_scale must be an array, got {self.local_scale!r}; rules have names in "
                 "source_scale."
             )
-        data = as_matrix(X, precomputed=self._is_precomputed())
+        data = as_matrix(X, precomputed=self._is_precomputed)
         X = self._validated(data.X, reset=True)
         data.name_points(self)
         return X, data.strengths, weights, settings, check_random_state(self.random_state)
@@ -389,7 +389,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         X, strengths, weights, settings, random_state = checked
         measured = DirectedData(X, strengths=strengths)
         self._known = self._X = self.local_scale_ = self._pivots = None
-        if not self._is_precomputed():
+        if not self._is_precomputed:
             if isinstance(weights, str):
                 raise ValueError(
                     f"weights={weights!r} is for graphs, which need metric='precomputed'."
@@ -445,18 +445,19 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         model = self._with_fitted_params()
         check_row_names(X, incoming)
         X = model._validated(X, reset=False)
-        distances = given_distances if model._is_precomputed() else constructed_distances
+        distances = given_distances if model._is_precomputed else constructed_distances
         fixed, there, back = distances(model, X, incoming, local_scale)
         scaled, threads = model.transformation_.disparities, resolve_n_jobs(model.n_jobs)
         given = model.omega_norm_, threads, model._space(), model.skew_weight_
         placed = place_points(fixed, scaled(there), scaled(back), *given)
         return self._returned(placed.astype(model.embedding_.dtype, copy=False))
 
+    @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     def _validated(self, X, *, reset: bool):
-        pairs = self._is_precomputed()
+        pairs = self._is_precomputed
         X = readable(X, missing=np.nan if pairs else None)
         if scipy.sparse.issparse(X) or pairs:
             X = unmask(X)
@@ -552,7 +553,7 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
         if self.scaling_choice_ is not None:
             self._say(f"scaling='auto': {self.scaling_choice_.reason}")
         warn_of_parts(result, by_pivots=self._pivots is not None)
-        if self._is_precomputed():
+        if self._is_precomputed:
             warn_of_edges(problem.measured.distances, problem.strengths)
         found = self.drift_choice_
         if found is not None and found.ambiguous:
@@ -583,9 +584,9 @@ class FinslerMDS(FinslerEstimator, SaveMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._is_precomputed()
-        tags.input_tags.allow_nan = self._is_precomputed()
-        tags.input_tags.positive_only = self._is_precomputed()
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.allow_nan = self._is_precomputed
+        tags.input_tags.positive_only = self._is_precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
