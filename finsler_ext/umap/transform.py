@@ -176,6 +176,8 @@ def add_rows(model, X, ensure_all_finite=True, local_scale=None, pinned=None) ->
 
 def _pins(model, n_new: int, pinned) -> np.ndarray | None:
     """Pins of old and new rows: as given, all old points, or those that are pinned already."""
+    if model.transform_mode != "embedding":  # a graph has no places
+        return None
     new = np.full((n_new, model.n_components), np.nan)
     if isinstance(pinned, str):
         if pinned != "old":

@@ -273,6 +273,13 @@ def test_update_is_the_graph_of_a_fit_to_all_rows(few_digits):
     assert quick().fit(sparse[:150]).update(sparse[150:]).embedding_.shape == (200, 3)
 
 
+def test_update_of_a_graph_is_the_graph_of_all_rows(few_digits):
+    X, _ = few_digits
+    model = quick(transform_mode="graph").fit(X[:150]).update(X[150:])
+    assert abs(model.graph_ - quick(transform_mode="graph").fit(X).graph_).max() == 0
+    assert not hasattr(model, "embedding_")
+
+
 def test_update_crosses_from_exact_to_approximate_search():
     X = np.random.default_rng(0).normal(size=(4200, 5)).astype(np.float32)
     model = quick(n_epochs=6).fit(X[:4000]).update(X[4000:])
