@@ -162,8 +162,8 @@ def warn_of_edges(D, strengths=None) -> None:
     if strengths is None and is_digraph(D) and knows_one_way(D, distance_skew(D)):
         warn(
             "Most distances are known one way only. They are fitted as distances, whose way "
-            "back is unknown. If they are edges of a digraph and should lead downhill, use "
-            "fit(X, weights='adjacent'); potential_ follows the edges in any case."
+            "back is unknown. If they are edges of a digraph and should lead down, use FinslerUMAP "
+            "or fit(X, weights='adjacent'); potential_ follows the edges in any case."
         )
 
 
