@@ -248,11 +248,15 @@ def transform(model, X, **options) -> Any:
     held = dask.delayed(single_threaded(model), traverse=False)
     dtype, n_columns = output_dtype(model), len(model.get_feature_names_out())
     if hasattr(X, "columns"):
+        import dask.dataframe
         import pandas as pd
 
         names = list(model.get_feature_names_out())
         meta = pd.DataFrame({name: np.empty(0, dtype=dtype) for name in names})
-        return X.map_partitions(partial(_transform_frame, **options), held, names, meta=meta)
+        # before Dask 2025.5 map_partitions hands on a delayed model as it is
+        of_part = dask.delayed(partial(_transform_frame, **options))
+        parts = [of_part(part, held, names) for part in X.to_delayed()]
+        return dask.dataframe.from_delayed(parts, meta=meta, divisions=X.divisions)
     X = X.rechunk({1: -1})
     by_block = partial(transform_block, **options)
     return X.map_blocks(by_block, held, dtype=dtype, chunks=(X.chunks[0], (n_columns,)))
