@@ -97,7 +97,7 @@ def test_without_stored_neighbours_x_pca_is_used(cells):
 
 
 def test_tsne(cells):
-    adata = anndata.AnnData(obsm={"X_pca": cells.obsm["X_pca"][:300]})
+    adata = anndata.AnnData(shape=(300, 0), obsm={"X_pca": cells.obsm["X_pca"][:300]})
     fsc.tsne(adata, n_pcs=20, early_exaggeration_iter=100, n_iter=100)
     assert adata.obsm["X_finsler_tsne"].shape == (300, 3)
     assert type(adata.obsm["X_finsler_tsne"]) is np.ndarray
