@@ -41,7 +41,7 @@ SIZE = (12.0, 7.0)
 UP, DOWN = "#d62728", "0.6"
 # Where a name may stand: points across and up from its module, beside it or at the end of a line.
 SIDES = ((5, 1), (-5, 1), (5, -1), (-5, -1), (16, 14), (-16, 14), (16, -14), (-16, -14))
-MEANING = "height: imports many, imported by few"
+MEANING = "height: a module lies above what it imports"
 RED = "a red line is an import that leads up: the lower module imports the upper one"
 
 

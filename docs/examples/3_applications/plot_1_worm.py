@@ -72,7 +72,7 @@ n_drawn = int(neurons["class"].isin(classes).sum())  # the others are of no clas
 ax.set(ylim=(-1.5, 1.5), ylabel="height, with 99 % intervals (signals run down)")
 ax.set_title(
     f"{n_drawn} neurons by their synapses alone, sorted within each class, bars cut at ±1.5\n"
-    "black: the whole interval is nearer to the median of another class",
+    "black: nearer to the median of another class, at both ends of the interval",
     fontsize="medium",
 )
 ax.spines[["top", "right"]].set_visible(False)

@@ -4,9 +4,9 @@ A lineage from RNA velocity
 
 Which cells come before which, and where do the data not say? RNA velocity estimates, for each cell,
 the direction in which its expression is changing. Here are 200 cells of the dentate gyrus of the
-mouse (Hochgerner et al. 2018). Most of them belong to one known lineage: radial glia, nIPC,
-neuroblasts, immature granule cells, mature granule cells. The order comes from the velocities
-alone; clusters are used for colours and to check it.
+mouse (Hochgerner et al. 2018). Most of them belong to one known lineage: radial glia, nIPC
+(intermediate progenitors), neuroblasts, immature granule cells, mature granule cells. The order
+comes from the velocities alone; clusters are used for colours and to check it.
 
 The file :download:`dentate_gyrus.h5ad </examples/3_applications/dentate_gyrus.h5ad>` holds
 scvelo's results for these cells, from the tests of CellRank 1.0.0 (BSD-3). All 2,930 cells are in
@@ -33,7 +33,7 @@ print(cells.uns["finsler_velocity"]["evidence"]["verdict"])
 height = cells.obs["finsler_velocity_height"].to_numpy()
 cluster = cells.obs["clusters"].to_numpy().astype(str)
 lineage = ["Radial Glia-like", "nIPC", "Neuroblast", "Granule immature", "Granule mature"]
-shown = ["radial glia", "nIPC", "neuroblasts", "immature\ngranule cells", "mature\ngranule cells"]
+shown = ["radial glia", "progenitors", "neuroblasts", "immature\ngranule cells", "mature\ngranule cells"]
 colors = ["#7b3294", "#0072b2", "#009e73", "#e69f00", "#d55e00"]
 
 plt.rcParams["font.size"] = 13
@@ -59,7 +59,7 @@ for tick, color in zip(right.get_xticklabels(), colors, strict=True):
 right.set(
     ylabel="height of each cell; line: median",
     xlabel="(number of cells)",
-    title="development runs down, except in the last step",
+    title="development runs down, and level in the last step",
 )
 right.spines[["top", "right"]].set_visible(False)
 
