@@ -9,8 +9,8 @@ answers this for any installed package. In a clone of the repository::
     finsler-ext imports sklearn --without tests --without externals --plot sklearn.html
 
 It prints the imports that lead up and the cycles, and writes a page to explore (``--plot
-sklearn.png``: a picture). Here are the same steps in Python. A module lies above what it imports, as
-far as there is such an order. Imports that lead up are red; the twenty that rise most are drawn
+sklearn.png``: a picture). Here are the same steps in Python. A module lies above what it imports,
+as far as there is such an order. Imports that lead up are red; the twenty that rise most are drawn
 thicker. Modules with a ring have their name beside them.
 """
 

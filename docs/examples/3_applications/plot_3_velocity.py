@@ -33,7 +33,8 @@ print(cells.uns["finsler_velocity"]["evidence"]["verdict"])
 height = cells.obs["finsler_velocity_height"].to_numpy()
 cluster = cells.obs["clusters"].to_numpy().astype(str)
 lineage = ["Radial Glia-like", "nIPC", "Neuroblast", "Granule immature", "Granule mature"]
-shown = ["radial glia", "progenitors", "neuroblasts", "immature\ngranule cells", "mature\ngranule cells"]
+granule = [f"{age}\ngranule cells" for age in ("immature", "mature")]
+shown = ["radial glia", "progenitors", "neuroblasts", *granule]
 colors = ["#7b3294", "#0072b2", "#009e73", "#e69f00", "#d55e00"]
 
 plt.rcParams["font.size"] = 13
