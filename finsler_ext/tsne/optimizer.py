@@ -153,6 +153,13 @@ class FinslerDescent(gradient_descent):
     * The Euclidean gradients of openTSNE are refused: they would undo the drift.
     """
 
+    def __getstate__(self) -> dict:
+        """Gains and last step; what an openTSNE keeps beside them, it computes again."""
+        return {"gains": self.gains, "update": self.update}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+
     def __call__(
         self,
         embedding,

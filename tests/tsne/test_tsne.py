@@ -25,6 +25,7 @@ from finsler_ext.tsne import layout, opentsne
 from finsler_ext.tsne.affinity import DirectedPerplexity, PrecomputedDirected
 from finsler_ext.tsne.gradient import FinslerGradient
 from finsler_ext.tsne.layout import TsneActs, initial_embedding
+from finsler_ext.tsne.optimizer import FinslerDescent
 
 QUICK = {"n_iter": 60, "early_exaggeration_iter": 40, "random_state": 0}
 
@@ -195,6 +196,15 @@ def test_phases_of_ones_own(few_digits):
         late.optimize(n_iter=1, negative_gradient_method="bh")
     free = late.optimize(n_iter=5, negative_gradient_method=FinslerGradient(0.0))
     assert np.isfinite(free).all()
+
+
+def test_what_another_opentsne_keeps_in_its_optimizer_is_not_saved():
+    """Its caches have no line in the schema of a model file, and could not be saved."""
+    descent = FinslerDescent()
+    descent.update, descent._symmetrized = np.ones((2, 3)), (None, None, 0)
+    again = pickle.loads(pickle.dumps(descent))
+    assert vars(again).keys() == {"gains", "update"}
+    assert np.array_equal(again.update, descent.update)
 
 
 def test_an_embedding_knows_how_far_to_trust_its_height(few_digits, tmp_path):
