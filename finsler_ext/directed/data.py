@@ -154,7 +154,11 @@ def refuse_adjacency(D) -> None:
         return
     zero = D == 0
     np.fill_diagonal(zero, False)
-    n_zero, n_known = np.count_nonzero(zero), np.count_nonzero(np.isfinite(D)) - len(D)
+    n_zero = np.count_nonzero(zero)
+    if n_zero == 0:
+        return
+    known = np.isfinite(D)
+    n_known = np.count_nonzero(known) - np.count_nonzero(known.diagonal())
     if n_zero <= MOSTLY_ZERO * n_known or not (zero & (D.T > 0)).any():
         return
     raise ValueError(

@@ -341,6 +341,18 @@ def test_a_dense_adjacency_matrix_is_not_taken_for_distances(estimator, counts):
     assert read_directed(twins).distances is twins  # seven points in one place
 
 
+@pytest.mark.parametrize("own", [0.0, nan])
+def test_climbs_are_distances_whatever_is_on_the_diagonal(own):
+    """Missing ones were counted among the known pairs: half of them are 0 here, and not more."""
+    level = np.random.default_rng(0).normal(size=8)
+    climbs = np.maximum(0, level - level[:, None])
+    np.fill_diagonal(climbs, own)
+    assert read_directed(climbs).distances is climbs
+    few = np.full((4, 4), nan)
+    few[[0, 1], [1, 0]] = 0.0, 1.0
+    assert read_directed(few).distances is few
+
+
 def test_tuples_of_numbered_nodes_are_edges():
     found = read_directed([(2, 0), (0, 1), (10, 0)])
     assert found.names == [0, 1, 2, 10]
