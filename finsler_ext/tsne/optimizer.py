@@ -405,7 +405,9 @@ class FinslerEmbedding(TSNEEmbedding):
         vars(self).update(own)
 
     def __deepcopy__(self, memo):
-        """By the route of pickle: numpy's own loses what an embedding carries."""
+        """By the route of pickle: numpy's own loses what a whole embedding carries."""
+        if "optimizer" not in vars(self):
+            return super().__deepcopy__(memo)
         rebuild, arguments, state = self.__reduce__()
         copied = memo[id(self)] = rebuild(*arguments)
         copied.__setstate__(deepcopy(state, memo))

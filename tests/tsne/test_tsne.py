@@ -3,6 +3,7 @@
 import pickle
 import threading
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import openTSNE
@@ -379,6 +380,16 @@ def test_few_or_empty_sparse_rows_are_embedded(shape):
         Y = FinslerTSNE(n_components=4, **QUICK).fit_transform(X)
         assert np.isfinite(Y).all()
         assert np.ptp(Y, axis=0).all()
+
+
+def test_a_part_of_an_embedding_may_be_copied_and_a_start():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    whole = FinslerTSNE(perplexity=9, **QUICK).fit(X).embedding_
+    part = whole[:, :2]
+    assert np.array_equal(deepcopy(part), part)
+    again = clone(FinslerTSNE(perplexity=9, initialization=part, **QUICK))
+    assert np.array_equal(again.initialization, part)
+    assert np.isfinite(again.fit_transform(X)).all()
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 4])
