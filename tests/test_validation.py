@@ -3,6 +3,7 @@
 import copy
 import threading
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -230,6 +231,22 @@ def test_a_target_that_cannot_be_used_is_named(X):
             umap(target_metric=metric).fit(X, y)
     with pytest.raises(ValueError, match="y must be dense"):
         umap().fit(X, scipy.sparse.csr_array(y[:, None]))
+
+
+@dataclass
+class Manhattan:
+    """A metric with settings; that two are equal by these leaves it without a hash."""
+
+    unit: float = 1.0
+
+    def __call__(self, x, y):
+        return float(np.abs(x - y).sum()) / self.unit
+
+
+@pytest.mark.parametrize("make", [tsne, mds])
+def test_a_metric_need_not_have_a_hash(make, X):
+    found, expected = (make(metric=m).fit(X[:60]).embedding_ for m in (Manhattan(), "manhattan"))
+    assert np.asarray(found) == pytest.approx(np.asarray(expected), rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("make", [tsne, mds])

@@ -75,7 +75,7 @@ def cheapest_search(X, metric, *, approximate: bool = False) -> str:
     if n < SMALL and not approximate:
         return EXACT
     dense = isinstance(X, np.ndarray) and X.dtype.kind == "f"
-    if not dense or metric not in REDUCIBLE:
+    if not dense or not isinstance(metric, str) or metric not in REDUCIBLE:
         return NN_DESCENT
     seconds = n * n * (SECONDS_PER_PAIR + SECONDS_PER_ENTRY * X.shape[1])
     if seconds <= EXACT_SECONDS and not approximate:

@@ -323,7 +323,9 @@ class Reduction(NamedTuple):
 
 def reduction_of(metric, X, metric_kwds=None) -> Reduction | None:
     """How to find neighbours by Euclidean distances, or None where that is not possible."""
-    if metric not in REDUCIBLE or metric_kwds or scipy.sparse.issparse(X) or X.dtype.kind != "f":
+    if not isinstance(metric, str) or metric not in REDUCIBLE or metric_kwds:
+        return None
+    if scipy.sparse.issparse(X) or X.dtype.kind != "f":
         return None
     if not _is_finite(X) or (metric == "hellinger" and X.min(initial=0.0) < 0):
         return None
