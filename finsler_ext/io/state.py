@@ -65,7 +65,9 @@ FOREIGN: dict[str, tuple[str, dict[str, Field]]] = {
 }
 # Of a search that was built without a seed; any number does.
 REBUILD_SEED = 0
-UMAP_DERIVED = ("_input_distance_func", "_inverse_distance_func", "_output_distance_func")
+# What umap-learn makes of parameters; the last three with patches proposed to it.
+UMAP_DERIVED = ("_input_distance_func", "_inverse_distance_func", "_output_distance_func",
+                "_angular_rp_forest", "_n_jobs", "_symmetric_output_metric")  # fmt: skip
 
 
 def class_named(name) -> type:
