@@ -158,6 +158,7 @@ class FinslerDescent(gradient_descent):
         return {"gains": self.gains, "update": self.update}
 
     def __setstate__(self, state: dict) -> None:
+        gradient_descent.__init__(self)
         self.__dict__.update(state)
 
     def __call__(
